@@ -30,6 +30,7 @@ class Account:
     sum_before: float | None = None  # of its values, if that step may clear the gradient itself
     overwritten: bool = False  # the script has written all of the gradient since the last step on it
     hooked: bool = False
+    reached: bool = False  # by a watched pass
     stepped: int = 0  # the sequence number of the next node when a step last raised its version
 
 
@@ -41,6 +42,7 @@ class Parameters:
         self.accounts: dict[int, Account] = {}  # by the id of the parameter
         self.made = WeakIdKeyDictionary()  # modules, optimizers, parameters: the lines that made them
         self.pending = WeakIdKeyDictionary()  # modules that may have parameters without an account
+        self.elsewhere = WeakIdKeyDictionary()  # leaves that passes of other threads come to
 
     @guarded
     def note_new(self, parameter: Tensor) -> None:
@@ -90,7 +92,15 @@ class Parameters:
         """Note that the pass that runs has come to a parameter."""
         given = parameter.grad is not None or len(parameter._post_accumulate_grad_hooks) > 1  # another has used it
         if given and parameter.requires_grad and self.activity.call and not self.activity.is_elsewhere():
-            self.activity.call.reached.add(self.accounts[id(parameter)].number)
+            account = self.accounts[id(parameter)]
+            account.reached = True
+            self.activity.call.reached.add(account.number)
+
+    def note_elsewhere(self, losses: tuple) -> None:
+        """Note what a pass of another thread comes to: a `.grad` that is read while that thread clears it may crash."""
+        nodes = nodes_of(loss.grad_fn for loss in tensors_in(losses)) if self.activity.is_elsewhere() else ()
+        for node in (node for node in nodes if hasattr(node, "variable")):
+            self.elsewhere[node.variable] = None
 
     def refuse_older(self, losses: tuple) -> None:
         """Raise TypeError if a pass is to go through networks that are older than the audit, and that nobody named."""
@@ -112,6 +122,7 @@ class Parameters:
         return frozenset(account.number for account, _ in self.accounts_of(parameters))
 
     def living(self) -> list[tuple[Account, Tensor]]:
-        """Return the accounts whose parameters exist."""
+        """Return the accounts whose parameters exist, without those that another thread alone trains."""
         pairs = [(account, account.parameter()) for account in [*self.accounts.values()]]
-        return [(account, parameter) for account, parameter in pairs if parameter is not None]
+        pairs = [(account, parameter) for account, parameter in pairs if parameter is not None]
+        return [(a, p) for a, p in pairs if a.reached or p not in self.elsewhere] if self.elsewhere else pairs

@@ -106,12 +106,13 @@ class Watcher:
         self.optimizers.note_construction(optimizer)
 
     @guarded
-    def note_call(self, name: str) -> None:
+    def note_call(self, name: str, losses: tuple) -> None:
         """Note the lines that call autograd. The first thread to go backward is the one that is watched."""
         self.ending.lines.update((line[0].co_filename, line[2]) for line in current_lines() if is_users(line))
         with self.activity.choice:
             if name == "backward" and self.activity.thread is None and not self.activity.call:
                 self.activity.thread = threading.get_ident()
+        self.parameters.note_elsewhere(losses)
 
     def watch_autograd(self, name: str, begin: Callable, end: Callable) -> None:
         """Wrap a function of autograd. begin: returns the call, or None."""
@@ -119,8 +120,8 @@ class Watcher:
 
         def watched(*args, **kwargs):
             # A pass inside a pass, as in a reentrant checkpoint, is part of the outer one.
-            self.note_call(name)
             bound = bind(original, args, kwargs)  # None: it will raise
+            self.note_call(name, bound.args[:1] if bound else ())
             if self.activity.is_elsewhere() or self.activity.call or not bound:
                 return original(*args, **kwargs)
             if self.limit and name == "backward":

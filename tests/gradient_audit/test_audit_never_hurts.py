@@ -276,6 +276,28 @@ def test_an_audit_entered_in_a_thread_of_its_own_watches_that_thread():
     assert audits[0].table == audit_of(textbook_detach).table
 
 
+def test_gradients_that_another_thread_alone_trains_are_not_read():
+    """PyTorch may crash where one thread clears a `.grad` that another one reads."""
+    readers = set()
+
+    class Watched(nn.Parameter):
+        @property
+        def grad(self):
+            readers.add(threading.current_thread())
+            return torch.Tensor.grad.__get__(self)
+
+    own, other = nn.Linear(1, 1), nn.Linear(1, 1)
+    other.weight.__class__ = Watched
+    thread = threading.Thread(target=lambda: other(torch.ones(1, 1)).backward())
+    with GradientAudit(own=own, other=other) as audit:
+        own(torch.ones(1, 1)).backward()
+        thread.start()
+        thread.join()
+        readers.clear()
+        own(torch.ones(1, 1)).backward()
+    assert not readers and len(audit.passes) == 2
+
+
 def test_a_second_audit_is_refused_and_leaves_the_first_as_it_is():
     generator, discriminator, *_ = parts = make_all()
     before = traces()
