@@ -98,7 +98,8 @@ def _meaning(facts: Facts, unused: Unused) -> str:
     # A gradient that comes to it through a network that an optimizer holds comes to a part, no judge.
     trained = [name for name in facts.networks_of(facts.owned) if name != unused.network]
     to_train = any(facts.leads_through(p, name, unused.network) for p in unused.passes for name in trained)
-    to_train |= any(p.reached <= ids.keys() for p in unused.passes)
+    steps_missed = {*unused.passes, *facts.once(unjudged_passes)}  # the passes of a loss of its own may be unjudged
+    to_train |= any(p.reached <= ids.keys() for p in steps_missed)
     left_out = unused.network in facts.once(left_out_networks)
     if not (ids.keys() & facts.owned or to_train or left_out):
         leads_on = any(facts.leads_on(p, unused.network) for p in unused.passes)
