@@ -1,6 +1,6 @@
 """Both optimizers, made on one line, hold G: D stays as it was, and its pass finds no step."""
 # expects: error ownerless at "discriminator = nn.Linear(8, 1)"
-# cure: "Adam(generator.parameters(), 0.001), Adam(generator" -> "Adam(generator.parameters(), 0.001), Adam(discriminator"
+# cure: "0.001), Adam(generator" -> "0.001), Adam(discriminator"
 # cure: "loss_g.backward()" -> "loss_g.backward(inputs=[*generator.parameters()])"
 
 import torch
