@@ -66,7 +66,7 @@ class Report:
     def verdict(self) -> str:
         """The answer in a sentence or two, with the finding to look at first."""
         if self.failure:
-            return f"The audit gave up: {self.failure}. Please report it, with your script."
+            return f"The audit gave up: {self.failure}."
         if self.saw_nothing:
             came = "came to the named networks" if self.passes else "ran"
             return self.unwatched or f"No backward pass {came}."

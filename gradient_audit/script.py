@@ -88,7 +88,7 @@ class StepLimit:
         if not self.stops:
             return "The script ended by itself."
         if not self.steps:
-            return f"Stopped after {self.passes - 1} backward passes; no optimizer of `torch.optim` had stepped."
+            return f"Stopped after {self.passes - 1} backward passes; no optimizer of `torch.optim` was seen to step."
         if min(self.steps.values()) < self.iterations:
             waited = f"another had not stepped {self.iterations} times. `--limit` waits longer."
             return f"Stopped after {self.limit} steps of one optimizer; {waited}"

@@ -16,13 +16,17 @@ class Guard:
 
     def __init__(self):
         self.closed = False  # whether the hooks add nothing more
-        self.failure = ""  # what raised inside the audit
+        self.failure = ""  # what raised inside the audit, or why it cannot watch
+
+
+class CannotWatch(Exception):
+    """Raised inside of the audit where a script does what it cannot watch; the message says what."""
 
 
 def guarded(hook: Callable) -> Callable:
     """Return a method that returns None where it raises, and once the guard of its object is closed.
 
-    Its exception, and the audit's own line, become the failure; what ends the script, as Ctrl-C, goes through.
+    Its exception, with the audit's own line, becomes the failure; what ends the script, as Ctrl-C, goes through.
     """
 
     @functools.wraps(hook)
@@ -32,10 +36,13 @@ def guarded(hook: Callable) -> Callable:
             return None
         try:
             return hook(self, *args, **kwargs)
+        except CannotWatch as error:
+            guard.failure, guard.closed = str(error), True
         except Exception as error:
             lines = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(PACKAGE)]
             where = f"{Path(lines[-1].filename).name}:{lines[-1].lineno}"
-            guard.failure = f"{type(error).__name__}: {' '.join(str(error).split())} ({where})"
+            said = " ".join(str(error).split())
+            guard.failure = f"{type(error).__name__}: {said} ({where}). Please report it, with your script"
             guard.closed = True
 
     return harmless

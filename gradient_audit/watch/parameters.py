@@ -9,13 +9,14 @@ from unittest import mock
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.optim.optimizer import Optimizer
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gradient_audit.trace import ParameterFound
 from gradient_audit.watch.frames import current_place
-from gradient_audit.watch.guard import guarded, watch_calls
+from gradient_audit.watch.guard import CannotWatch, guarded, watch_calls
 from gradient_audit.watch.session import Session
-from gradient_audit.watch.tensors import nodes_of, tensors_in
+from gradient_audit.watch.tensors import nodes_of, parameters_of, tensors_in
 
 
 @dataclass(eq=False)
@@ -101,6 +102,14 @@ class Parameters:
         nodes = nodes_of(loss.grad_fn for loss in tensors_in(losses)) if self.activity.is_elsewhere() else ()
         for node in (node for node in nodes if hasattr(node, "variable")):
             self.elsewhere[node.variable] = None
+
+    @guarded
+    def refuse_elsewhere(self, optimizer: Optimizer) -> None:
+        """Raise CannotWatch if an optimizer that steps in another thread holds what watched passes have reached."""
+        accounts = [self.accounts.get(id(parameter)) for parameter in parameters_of(optimizer)]
+        if any(account and account.reached for account in accounts):
+            where = current_place().where
+            raise CannotWatch(f"{where} steps in another thread than the passes run in, and it watches one thread")
 
     def refuse_older(self, losses: tuple) -> None:
         """Raise TypeError if a pass is to go through networks that are older than the audit, and that nobody named."""

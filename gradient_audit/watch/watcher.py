@@ -179,7 +179,7 @@ class Watcher:
     def begin_step(self, optimizer: Optimizer, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
         """Note a step before it runs; one with a closure uses the gradients that each call of the closure leaves."""
         if self.activity.is_elsewhere():
-            return None
+            return self.parameters.refuse_elsewhere(optimizer)
         self.activity.steps += 1
         self.pauses.enter_context(self.details.paused())
         bound = bind(type(optimizer).step, args, kwargs)

@@ -298,6 +298,19 @@ def test_gradients_that_another_thread_alone_trains_are_not_read():
     assert not readers and len(audit.passes) == 2
 
 
+def test_steps_in_another_thread_than_the_passes_are_told_and_not_taken_for_missing_ones():
+    network = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    thread = threading.Thread(target=optimizer.step)
+    with GradientAudit(network=network) as audit:
+        network(torch.ones(1, 1)).backward()
+        thread.start()
+        thread.join()
+    assert "gave up: threading.py" in audit.verdict and "in another thread than the passes" in audit.verdict
+    with pytest.raises(GradientFlowError, match="in another thread"):
+        audit.check()
+
+
 def test_a_second_audit_is_refused_and_leaves_the_first_as_it_is():
     generator, discriminator, *_ = parts = make_all()
     before = traces()

@@ -149,7 +149,7 @@ if undefined: print()
     ("step", "ending"),
     [
         ("optimizer.step()", "Stopped after 7 steps of one optimizer; another had not stepped 3 times."),
-        ("", "Stopped after 7 backward passes; no optimizer of `torch.optim` had stepped."),
+        ("", "Stopped after 7 backward passes; no optimizer of `torch.optim` was seen to step."),
     ],
 )
 def test_an_optimizer_that_never_steps_ends_at_the_limit(write, command, step, ending):
