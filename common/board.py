@@ -1,6 +1,7 @@
 """What a run shows: TensorBoard, a progress bar, pictures of samples, and lines of text."""
 
 import io
+import os
 import re
 import shlex
 import sys
@@ -189,6 +190,8 @@ def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) 
         lines += [f"More images: python {sample} (CycleGAN: translate.py); scripts/tools/evaluate.py measures them"]
     elif step:
         python = "python" if processes == 1 else f"torchrun --standalone --nproc-per-node={processes}"
+        if os.environ.get("GROUP_WORLD_SIZE", "1") != "1":
+            python = "on each machine, torchrun with its options, then"
         command = shlex.join([str(script), "--resume", str(folder)])
         lines = [f"Interrupted after step {step}.", f"Continue:    {python} {command}"]
     picture = folder / "samples" / f"step-{step:06d}.png"

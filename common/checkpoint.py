@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
 
 from common.errors import BadInput, Stopped, as_bad_input, as_stopped
 
@@ -28,8 +28,7 @@ def lock(folder: Path, opened: ExitStack) -> None:
 
 def check_lock(file: IO) -> None:
     """Raise Stopped if the file `.lock`, which is open, was deleted or replaced by another of its name."""
-    path = Path(file.name)
-    if not (path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat())):
+    if not (Path(file.name).exists() and os.path.samestat(os.fstat(file.fileno()), Path(file.name).stat())):
         raise Stopped(f"{file.name}: was deleted, so another process may train this run: nothing is written")
 
 
@@ -112,13 +111,16 @@ def require_stored(state: dict[str, Any], optimizer: Optimizer) -> None:
 
 
 def finite_states(state: dict[str, Any], step: int) -> dict[str, Any]:
-    """Return the `state_dict` of each part, without numbers of NumPy; raises Stopped if one is not finite."""
+    """Return the `state_dict` of each part, without numbers of NumPy; raises Stopped for NaN, or an infinite weight."""
     entries = {name: owner.state_dict() for name, owner in state.items()}
     for name, entry in entries.items():
-        if not isinstance(state[name], nn.Module):  # a rate that NumPy has computed
+        if not (is_network := isinstance(state[name], nn.Module)):  # a rate that NumPy has computed
             entries[name] = tree_map(lambda x: x.item() if isinstance(x, np.generic) else x, entry)
-        if not all(leaf.isfinite().all() for leaf in tree_leaves(entry) if isinstance(leaf, Tensor)):
-            raise Stopped(f"step {step}: {name} is not finite: no checkpoint is written; try a lower --lr")
+        buffers = entry.keys() - dict(state[name].named_parameters()) if is_network else ()  # a mask may be infinite
+        pairs = [(keystr(path), x) for path, x in tree_flatten_with_path(entry)[0] if isinstance(x, Tensor)]
+        for path, values in pairs:
+            if (values.isnan() if path[2:-2] in buffers else ~values.isfinite()).any():
+                raise Stopped(f"step {step}: {name}{path} is not finite: no checkpoint is written; try a lower --lr")
     return entries
 
 
@@ -189,12 +191,10 @@ def load_initial_weights(state: dict[str, Any], checkpoint: dict[str, Any], run:
         if isinstance(network, nn.Module) and not isinstance(network, AveragedModel):
             hint = f"--init-from {run}: does not hold this {name}; its networks are those of {had}; take the same"
             with as_bad_input(hint, Exception):  # of any type, in a damaged file
-                average = checkpoint["averages"].get(name)
-                weights = checkpoint[average or name]
-                if average:  # whose keys begin with `module.`, but for the number of its updates
-                    weights = {key.removeprefix("module."): w for key, w in weights.items() if key != "n_averaged"}
-                if any("_orig_mod." in key for key in weights):  # of what torch.compile() returned
-                    weights = {key.replace("_orig_mod.", ""): w for key, w in weights.items()}
+                weights = checkpoint[(average := checkpoint["averages"].get(name)) or name]
+                if average or any("_orig_mod." in key for key in weights):  # of AveragedModel, of torch.compile()
+                    prefix, names = "module." if average else "", [key for key in weights if key != "n_averaged"]
+                    weights = {key.removeprefix(prefix).replace("_orig_mod.", ""): weights[key] for key in names}
                 getattr(network, "_orig_mod", network).load_state_dict(weights)
             if name in own:
                 state[own[name]].module.load_state_dict(network.state_dict())

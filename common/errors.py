@@ -20,7 +20,10 @@ class Stopped(Exception):
 
 @contextmanager
 def as_bad_input(subject: object, kind: type | tuple) -> Iterator[None]:
-    """Raise an error of the block, of a type in `kind`, as BadInput that names `subject`, an option or a file."""
+    """Raise an error of the block, of a type in `kind`, as BadInput that names `subject`, an option or a file.
+
+    A subject that is a function is called after the error.
+    """
     try:
         yield
     except BadInput:
@@ -29,7 +32,7 @@ def as_bad_input(subject: object, kind: type | tuple) -> Iterator[None]:
         cause = f"it lacks {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         cause = cause.rpartition("WeightsUnpickler error: ")[2]  # before it, torch advises to trust the file
         cause = cause[:500] or type(error).__name__  # torch lists all its backends in some
-        raise BadInput(f"{subject}: {cause}") from error
+        raise BadInput(f"{subject() if callable(subject) else subject}: {cause}") from error
 
 
 @contextmanager

@@ -107,7 +107,12 @@ def image_paths(folder: str | Path, hold_out: bool = False) -> list[str]:
 def training_paths(paths: list[str]) -> list[str]:
     """Return the paths without a tenth, held out by their names without the suffix; all, if they are fewer than 500."""
     others = [path for path in paths if zlib.crc32(os.fsencode(Path(path).stem)) % 10]
-    return others if len(paths) >= 500 and len(others) > len(paths) / 2 else paths  # not if all have one name
+    if len(paths) < 500 or len(others) <= len(paths) / 2:  # as where all have one name
+        return paths
+    if len(others) < 0.8 * len(paths):
+        count = f"{len(paths) - len(others)} of {len(paths)} images, not a tenth"
+        print_once(f"note: held out by their names: {count}, as many have one name: see --no-hold-out", file=sys.stderr)
+    return others
 
 
 def read_image(path: str | Path, image_size: int | None, mode: str | None = None, fit: Fit = "crop") -> Tensor:
@@ -138,6 +143,8 @@ def read_image(path: str | Path, image_size: int | None, mode: str | None = None
         image = image.convert(mode)
         if image_size:
             size = image_size, image_size
+            if fit != "crop" and max(image.size) >= 2 * image_size * min(image.size):
+                raise ValueError(f"--fit {fit} would leave nothing of {image.width}x{image.height} pixels; cut it")
             image = ImageOps.fit(image, size) if fit == "crop" else ImageOps.pad(image, size, color=fit)
         return torch.from_numpy(np.array(image)).view(image.height, image.width, -1).permute(2, 0, 1)
 

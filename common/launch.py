@@ -74,7 +74,8 @@ def describe_origin(script: Path, device: torch.device) -> dict[str, str]:
         tracked = ask(["git", "ls-files", path.name]).stdout
         commit += "" if tracked or commit.endswith("-dirty") else "-dirty"  # the script is in no commit
     count = os.environ.get("LOCAL_WORLD_SIZE")
-    launcher = ["torchrun", f"--nproc-per-node={count}"] if count else ["python"]
+    nodes = [f"--nnodes={number}"] if (number := os.environ.get("GROUP_WORLD_SIZE", "1")) != "1" else []
+    launcher = ["torchrun", *nodes, f"--nproc-per-node={count}"] if count else ["python"]
     versions = f"torch {torch.__version__}, Python {sys.version.split()[0]}"
     command = shlex.join([*launcher, str(Path(*path.parts[-2:])), *sys.argv[1:]])
     if not path.is_file():  # a name that a session gives; what lies in its folder may be another repository

@@ -39,7 +39,7 @@ from common.options import BatchSize, Count, GanOptions, NetworkOptions, Range
 from scripts.benchmarks import harness
 from scripts.benchmarks.step_cost import StepCost
 from scripts.benchmarks.update_orders import BASELINE, G_FIRST, ONE_PASS, ORDERS, Order
-from scripts.tools.finished_run import advice_on_z, make_own_networks
+from scripts.tools.finished_run import make_own_networks, with_advice
 from scripts.tools.output import check_new_file, launch, table
 
 STEPS_PER_TURN = 5
@@ -65,7 +65,8 @@ class Options(StepOptions):
     """Options of the comparison."""
 
     what: Literal["orders", "ratio"] = "orders"  # Update orders; or some of them over the ratio of D's cost to G's.
-    repeats: Annotated[int, Range(0, 10**9)] = 20  # Turns of each contender; 3 are a quick look, 0 only counts.
+    repeats: Annotated[int, Range(0, 10**9)] = 20
+    """Turns of each contender; 3 are a quick look, 0 only counts, as `--what ratio` always does."""
     output: Path | None = None  # New .json file for the figures.
 
 
@@ -91,7 +92,7 @@ def images_and_networks(options: StepOptions, device: torch.device) -> tuple[Ite
     if options.networks:
         real, z = next(stream)
         subject = f"--networks {options.networks}: generator(z) and discriminator(images) cannot be trained"
-        with as_bad_input(subject + advice_on_z(networks[0], z), Exception):
+        with as_bad_input(partial(with_advice, subject, networks[0], z), Exception):
             gan_contender(ORDERS[BASELINE].train_step, networks)[0](real, z)
     return stream, networks
 

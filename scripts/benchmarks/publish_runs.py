@@ -147,7 +147,9 @@ def main(options: PublishOptions) -> None:
     with as_bad_input("--output", OSError):  # before the training
         output.mkdir(parents=True, exist_ok=True)
     {"reference": publish_reference, "mistakes": publish_mistakes}[options.what](options)
-    print(f"TensorBoard: tensorboard --logdir {output.resolve()}")
+    for folder in (output, output.with_name(f"{output.name}_cyclegan")):
+        if folder.is_dir() and any(folder.iterdir()):
+            print(f"TensorBoard: tensorboard --logdir {folder.resolve()}")
 
 
 if __name__ == "__main__":

@@ -77,12 +77,12 @@ def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn
     return generator, discriminator
 
 
-def advice_on_z(generator: nn.Module, z: Tensor) -> str:
-    """Return what to do if the generator takes z (N, z_dim, 1, 1), as that of DCGAN does, or nothing."""
+def with_advice(subject: str, generator: nn.Module, z: Tensor) -> str:
+    """Return `subject`, and what to do if the generator takes z (N, z_dim, 1, 1), as that of DCGAN does."""
     with suppress(Exception), torch.no_grad():
         generator(z[:2, :, None, None])
-        return f"; z is (N, {z.shape[1]}): begin the generator with nn.Unflatten(1, ({z.shape[1]}, 1, 1))"
-    return ""
+        return f"{subject}; z is (N, {z.shape[1]}): begin the generator with nn.Unflatten(1, ({z.shape[1]}, 1, 1))"
+    return subject
 
 
 def load_generator(
@@ -113,6 +113,7 @@ def load_generator(
         elif model in MODELS and len(given[0]) == 3:
             make = partial(conditional, model) if names else MODELS[model]
             maker = f"common/models.py, which may have changed; for networks of its own, {HINT}"
+            maker += "; as its data have labels, the generator takes (z, labels)" if names else ""
         else:
             raise BadInput(f"{run}: made with networks that common/models.py does not have: {HINT}")
         return load_network(checkpoint, run, "generator", weights, lambda: make(*given)[0], maker)
@@ -157,6 +158,6 @@ def generate(generator: nn.Module, device: torch.device, *inputs: Tensor, as_flo
     generator.to(device)
     chunks = zip(*(part.to(device).split(CHUNK) for part in inputs), strict=True)
     subject = "the run's generator cannot make images of its z, and labels if any"
-    with torch.no_grad(), as_bad_input(subject + advice_on_z(generator, inputs[0].to(device)), Exception):
+    with torch.no_grad(), as_bad_input(partial(with_advice, subject, generator, inputs[0].to(device)), Exception):
         outputs = (generator(*chunk) for chunk in chunks)
         return torch.cat([(output if as_floats else to_uint8(output)).cpu() for output in outputs])

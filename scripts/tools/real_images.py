@@ -1,7 +1,7 @@
 """The real images that a finished run is compared with, and which of them it has not seen."""
 
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import get_args
 
@@ -19,9 +19,15 @@ HELD_OUT = ("fashion-mnist", "cifar10")  # compared with their test images
 LEAST = 2 * (measures.NEIGHBOURS + 1)  # real images: the floor needs two sets of them
 
 
-@cache
 def load_real(dataset: str, size: int | None, fit: Fit = "crop") -> LabeledImages:
     """Return all real images, of no class if they have no labels; raises BadInput for too few or none."""
+    paths = [Path(path) for path in image_paths(dataset)] if dataset not in DATASETS else []
+    return read_real(dataset, size, fit, tuple((path, path.stat().st_mtime_ns) for path in paths))
+
+
+@lru_cache(maxsize=1)
+def read_real(dataset: str, size: int | None, fit: Fit, _files: tuple) -> LabeledImages:
+    """Read what `load_real` returns. _files: what is another where files of a folder were added or replaced."""
     try:
         data = load_labeled_images(dataset, size, fit, hold_out=False, held_out=dataset in HELD_OUT)
     except BadInput:  # without labels, or no images at all, which is refused here

@@ -168,6 +168,9 @@ def functions(shape, z_dim):
 def dcgan(shape, z_dim):
     return nn.ConvTranspose2d(z_dim, 1, 4), make_networks(shape, z_dim)[1]
 
+def lazy(shape, z_dim):
+    return nn.Sequential(nn.LazyLinear(16), nn.Unflatten(1, (1, 4, 4))), make_networks(shape, z_dim)[1]
+
 def with_labels(shape, z_dim):
     return make_networks(shape, z_dim)[0], nn.Bilinear(16, 1, 1)
 
@@ -197,6 +200,8 @@ def test_own_networks_are_compared_and_what_cannot_be_trained_says_why(compared,
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.count("depends on the other samples of the batch") == 1  # for all who say so
     assert f"No row for {'; '.join(name for name in rows if name in refused)}: {rows['one_stage']['why']}" in printed
+
+    call("compare_updates", "--batch-size", 3, "--repeats", 0, "--device", "cpu", *options, f"{own}:lazy")
 
     said = {"wrong": "trained: mat1 and mat2 shapes", "dcgan": "begin the generator with nn.Unflatten(1, (64, 1, 1))"}
     said |= {"functions": "two nn.Modules", "with_labels": "positional argument", "sparse": "counted: Cannot access"}

@@ -99,6 +99,9 @@ def test_the_tool_publishes_curves_samples_and_a_table(tmp_path, capsys, monkeyp
     call("publish_runs", "--scripts", "gan_conditional", "cyclegan", "--output", tmp_path, "--steps", 1)
     assert {*contents(tmp_path / "reference" / "gan_conditional")} == {"events.out.tfevents.0", "samples.png"}
     assert {*contents(tmp_path / "reference_cyclegan")} == {"cyclegan", "cyclegan/events.out.tfevents.0"}
+    printed = capsys.readouterr().out
+    for name in ("reference", "reference_cyclegan"):
+        assert f"TensorBoard: tensorboard --logdir {tmp_path / name}\n" in printed
 
 
 def test_the_published_mistakes_are_those_of_the_list_and_a_sign_quotes_figures_of_its_row():

@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import re
 import shutil
 import signal
 from functools import partial
@@ -15,8 +16,8 @@ from helpers import SMALL, change, contents, load, open_run, steps_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.checkpoint import as_bytes, check_state, load_state, settings_in, write_whole
-from common.errors import BadInput
+from common.checkpoint import as_bytes, check_state, finite_states, load_state, settings_in, write_whole
+from common.errors import BadInput, Stopped
 from common.optimizers import fused_adam
 from scripts.tools import sample
 
@@ -239,3 +240,24 @@ def test_a_file_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch):
     write_whole(tmp_path / "file", b"content")
     assert done == ["fsync", "replace"]
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"content")]
+
+
+def test_a_mask_may_be_infinite_and_no_number_of_the_state_nan_or_a_weight_infinite():
+    network = torch.nn.Linear(2, 2)
+    network.register_buffer("mask", torch.nn.Transformer.generate_square_subsequent_mask(2))
+    optimizer = torch.optim.Adam(network.parameters())
+    network(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    state = {"network": network, "optimizer": optimizer}
+    finite_states(state, 3)
+    moments = "optimizer['state'][0]['exp_avg_sq']"
+    for tensor, value, name in (
+        (network.mask, float("nan"), "network['mask']"),
+        (network.bias.data, float("inf"), "network['bias']"),
+        (optimizer.state[network.weight]["exp_avg_sq"], float("inf"), moments),
+    ):
+        before = tensor.clone()
+        tensor.view(-1)[0] = value
+        with pytest.raises(Stopped, match=re.escape(f"step 3: {name} is not finite")):
+            finite_states(state, 3)
+        tensor.copy_(before)

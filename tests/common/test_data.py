@@ -135,6 +135,14 @@ def test_a_tenth_of_a_folder_is_held_out_by_name_wherever_it_lies_unless_it_is_s
         assert training_paths(few) == few
 
 
+def test_it_is_told_if_more_than_a_tenth_is_held_out_as_many_files_have_one_name(capsys):
+    views = [f"{number}/{name}.png" for number in range(200) for name in ("front", "left", "right")]
+    assert training_paths(views) == [path for path in views if "left" not in path]
+    assert "held out by their names: 200 of 600 images, not a tenth" in capsys.readouterr().err
+    training_paths([f"{number}.png" for number in range(600)])
+    assert capsys.readouterr().err == ""
+
+
 def test_images_are_cropped_from_the_centre_or_padded_and_turned_upright(tmp_path):
     image, exif = Image.new("L", (60, 20), 100), Image.Exif()
     image.paste(0, (20, 0, 40, 20))
@@ -144,3 +152,12 @@ def test_images_are_cropped_from_the_centre_or_padded_and_turned_upright(tmp_pat
     assert load_images(str(tmp_path), 20).equal(
         torch.tensor([0, 255]).byte().repeat_interleave(10).expand(1, 1, 20, 20)
     )
+
+
+@pytest.mark.parametrize("sides", [(300, 7), (7, 300)])
+def test_an_image_is_refused_of_which_the_square_would_have_nothing(sides, tmp_path):
+    Image.new("L", sides).save(tmp_path / "a.png")
+    assert load_images(str(tmp_path), 22, "white").unique().tolist() == [0, 255]  # a row, or a column
+    with pytest.raises(BadInput, match=f"--fit white would leave nothing of {sides[0]}x{sides[1]} pixels"):
+        load_images(str(tmp_path), 21, "white")
+    assert load_images(str(tmp_path), 21).unique().tolist() == [0]

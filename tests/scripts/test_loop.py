@@ -26,6 +26,7 @@ from processes import ended, fork, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.optim.swa_utils import AveragedModel
 
+from common.board import show_end
 from common.errors import BadInput, Stopped
 from common.launch import describe_origin
 from common.options import RunOptions
@@ -560,7 +561,8 @@ def test_a_weight_that_is_not_finite_stops_the_run_at_its_next_checkpoint(tmp_pa
 
     monkeypatch.setattr(gan_detach, "train_step", broken)
     line, _ = stop_in_the_middle("--steps 20", tmp_path, outcome)
-    assert line == "error: step 8: generator is not finite: no checkpoint is written; try a lower --lr"
+    weight = "generator['0.weight'] is not finite"
+    assert line == f"error: step 8: {weight}: no checkpoint is written; try a lower --lr"
 
 
 def limit(size):
@@ -644,3 +646,13 @@ def test_the_command_says_how_many_processes_a_machine_has_started(tmp_path, mon
     (tmp_path / "script.py").touch()
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     assert describe_origin(tmp_path / "script.py", "cpu")["command"].startswith("torchrun --nproc-per-node=2 ")
+
+
+def test_a_run_of_several_machines_says_so_and_is_not_continued_on_one(tmp_path, monkeypatch, capsys):
+    (tmp_path / "script.py").touch()
+    for name, value in {"LOCAL_WORLD_SIZE": "8", "GROUP_WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    command = describe_origin(tmp_path / "script.py", "cpu")["command"]
+    assert command.startswith("torchrun --nnodes=2 --nproc-per-node=8 ")
+    show_end(tmp_path / "script.py", tmp_path / "run", 5, 10, 16)
+    assert "Continue:    on each machine, torchrun with its options, then " in capsys.readouterr().out

@@ -209,7 +209,6 @@ def test_the_classes_of_digits_in_folders_are_compared_by_their_names(run, tmp_p
     assert (found["samples"]["of_their_class"], found["floor"]["of_their_class"]) == (1, 1)
     (tmp_path / "data" / "3").rename(tmp_path / "data" / "three")
     change(run, lambda checkpoint: checkpoint.update(classes=[["7", "three"]]))
-    real_images.load_real.cache_clear()
     assert "of_their_class" not in evaluated(run, dataset=str(tmp_path / "data"), **options)["samples"]
 
 
@@ -290,7 +289,6 @@ def test_a_folder_is_judged_by_what_its_run_has_not_seen_or_by_any_images_with_f
     assert printed.count("The FID of papers has other features: --features inception.") == 3
     assert "note: " not in printed
     Image.new("RGB", (8, 8)).save(tmp_path / "images" / Path(training_paths(paths)[0]).name)
-    real_images.load_real.cache_clear()
     assert evaluated(run)["step"] == 1
     assert "note: as many images as it was trained on, but not the same" in capsys.readouterr().out
     change(run, lambda checkpoint: checkpoint.update(images_replaced=True))
@@ -302,7 +300,6 @@ def test_a_folder_is_judged_by_what_its_run_has_not_seen_or_by_any_images_with_f
     monkeypatch.setattr(evaluate, "generate", lambda *_: images[:20].permute(0, 3, 1, 2))
     assert evaluated(run, count=20)["real"] == "training"
     (tmp_path / "images" / "000.png").unlink()
-    real_images.load_real.cache_clear()
     assert evaluated(run, count=20)["real"] == "499 (not the 500 trained on)"
 
 
