@@ -30,8 +30,8 @@ class GradientAudit(Report):
 
     After the block, also if the code inside raised, `events` are what happened in order, `passes` the backward passes
     among them, `findings` what is wrong, doubtful or wasteful, and `trace` what these were found from. Raises TypeError
-    if a network is no `nn.Module`. Without names, it finds the networks that the block makes; a pass through others
-    raises TypeError.
+    if a network is no `nn.Module`. Another `with` of the same audit begins anew. Without names, it finds the networks
+    that the block makes; a pass through others raises TypeError.
 
     The first 12 backward passes, and four after a line's first pass or step, are watched in detail, up to the next
     step, which takes time, unless a network is compiled. The audit changes no number, no version and no
@@ -62,6 +62,7 @@ class GradientAudit(Report):
             print(f"note: {current_place()}: {self.unwatched}", file=sys.stderr)
             return self
         watcher = Watcher(self._named, self._limit)
+        watcher.ending.block = None if self._limit else current_place()
         watcher.start()
         self._watcher, self.guard, self.trace = watcher, watcher.guard, watcher.trace
         return self

@@ -15,9 +15,10 @@ from gradient_audit.trace import NONE, GraphMissing, RequiresGradSet
 
 RANK = 60
 SEVERITY = "error"
-MEANING = """A loss, or a term of one, gives no gradient to any parameter that is updated. As a question: a term gave
-one of exactly zero, each time that it was measured; or it was computed from networks, and was always 0; or other steps
-alone update what it was computed from, as those of D do for D(real)."""
+MEANING = """A loss, or a term of one, gives no gradient to any parameter that is updated. As a question: a term that is
+not 0, or that compares a value with itself, gave one of exactly zero, each time that it was measured; or a constant was
+computed from networks, and was always 0; or other steps alone update what a term was computed from, as those of D do
+for D(real)."""
 CURE = """See whether `detach()`, `no_grad()`, `.item()`, `sample()` where `rsample()` is meant, or a penalty without
 `create_graph=True` cuts it off, and whether the network that it should move is frozen, held by no optimizer or missing
 from `inputs=`."""
@@ -27,7 +28,7 @@ CONSTANT = "If it is a target, a baseline or a number to print, this is right. I
 SHARED = "If networks share this loss, as G and D do one with D(real), this is right, and it can be left out. If not: "
 UNKNOWN = "See whether `detach()`, `no_grad()` or `.item()` cuts it off."
 ZERO = """If a ReLU or a mask holds it back, or it is constant, this is right; if not, see whether a value is taken from
-itself: a straight-through estimator is `x - q.detach()`."""
+itself, as where the teacher is the student: a straight-through estimator is `x - q.detach()`."""
 
 CURES = {
     "penalty-without-graph": "Call this `autograd.grad()` with `create_graph=True`.",

@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 from torch.optim.optimizer import Optimizer
 
 from gradient_audit import trace
-from gradient_audit.places import CONTEXT
+from gradient_audit.places import CONTEXT, Place
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.naming import named, places_in
 from gradient_audit.watch.networks import Networks, is_leaf
@@ -35,6 +35,7 @@ class Ending:
         self.forwards, self.networks, self.optimizers = forwards, networks, networks.optimizers
         self.lineage, self.parameters, self.session = forwards.lineage, forwards.parameters, forwards.session
         self.lines: set[tuple[str, int]] = set()  # of the user's, that called for a pass
+        self.block: Place | None = None  # the line of the `with` that the audit is of; None: a whole script
 
     def settle(self, raised: TracebackType | None) -> tuple[dict[str, nn.Module], dict[int, nn.Module]]:
         """Return, by name, the networks that a pass reached or an optimizer holds; and see `settling.settle`.
@@ -77,7 +78,7 @@ class Ending:
                 *self._written(),
                 alike=self._in_one_memory(),
                 unused_sums=tuple(unused_totals(self.lineage, crossed)),
-                lines_not_run=tuple(_lines_not_run(self.lines, steps=whole and not stepped)),
+                lines_not_run=tuple(_lines_not_run(self.lines, self.block, steps=whole and not stepped)),
             )
         )
         self.session.trace.events[:] = named(self.session.trace.events)
@@ -144,8 +145,11 @@ def _kind(network: nn.Module) -> str:
     return kind.__name__ if kind.__module__.startswith("torch.nn.") else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _lines_not_run(lines: set[tuple[str, int]], *, steps: bool) -> Iterator[str]:
-    """Yield the lines that call autograd, and did not run, of files of which some ran. steps: likewise, no step did."""
+def _lines_not_run(lines: set[tuple[str, int]], block: Place | None, *, steps: bool) -> Iterator[str]:
+    """Yield the lines that call autograd, and did not run, of files of which some ran. steps: likewise, no step did.
+
+    block: only those in it, and in functions of which some ran.
+    """
     ran: dict[str, set[int]] = defaultdict(set)
     for file, number in lines:
         ran[file].add(number)
@@ -158,12 +162,28 @@ def _lines_not_run(lines: set[tuple[str, int]], *, steps: bool) -> Iterator[str]
         # A `backward` of the script's own, which is no static method as that of a Function: what calls it need not run
         # one.
         own = any(n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == "backward" and not n.decorator_list)
-        for call in (node for node in nodes if isinstance(node, ast.Call)):
+        parts = [node for node in nodes if _is_part(node, file, block)]
+        of_ran = {_part_of(number, parts) for number in numbers}
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        for call in (call for call in calls if not block or _part_of(call.lineno, parts) in of_ran):
             name = ast.unparse(call.func)
             calls_autograd = (name.endswith(".backward") and not own) or name in CALLS
             calls_autograd |= steps and name.endswith(".step") and "opt" in name
             if calls_autograd and not numbers & {*range(call.lineno, call.end_lineno + 1)}:
                 yield f"{Path(file).name}:{call.lineno}"
+
+
+def _is_part(node: ast.AST, file: str, block: Place | None) -> bool:
+    """Whether a node is a function, or the `with` of an audit."""
+    if isinstance(node, ast.With):
+        return block is not None and file == block.file and node.lineno <= block.number <= node.body[0].lineno
+    return isinstance(node, ast.FunctionDef)
+
+
+def _part_of(number: int, parts: list) -> object:
+    """Return the innermost of these nodes that has a line, or None."""
+    having = (part for part in parts if part.lineno <= number <= part.end_lineno)
+    return max(having, key=lambda part: part.lineno, default=None)
 
 
 def _excerpts(events: list) -> Iterator[trace.Excerpt]:

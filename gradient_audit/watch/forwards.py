@@ -93,6 +93,7 @@ class Forwards:
         call, direction = self.activity.call, None
         if call and call.kind == "backward" and seen:
             given = [gradient.detach() for gradient in gradients if gradient is not None and not gradient.is_meta]
+            given = [torch.view_as_real(x.resolve_conj()) if x.is_complex() else x for x in given]
             size = sum(float(gradient.abs().sum()) for gradient in given)
             direction = sum(float(gradient.sum()) for gradient in given) / (size or 1)
         self.session.add(GraphUsed(built, call and call.number, direction))

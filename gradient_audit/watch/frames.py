@@ -34,9 +34,9 @@ def frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def runs_inside(part: str) -> bool:
-    """Return whether a function runs that is in a file with this part in its path."""
-    return any(part in frame.f_code.co_filename for frame in frames())
+def runs_inside(*parts: str) -> bool:
+    """Return whether a function runs that is in a file with one of these parts in its path."""
+    return any(part in frame.f_code.co_filename for frame in frames() for part in parts)
 
 
 def runs_in_function() -> bool:

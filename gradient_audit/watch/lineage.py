@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import increment_version
 
 from gradient_audit.places import Place
-from gradient_audit.trace import OTHER, Cut, GraphExtended
+from gradient_audit.trace import NONE, OTHER, Cut, GraphExtended
 from gradient_audit.watch.frames import Lines, current_lines, current_place, from_own, meeting, place_at, runs_inside
 from gradient_audit.watch.memory import Constant, Memory, Write, plain_tensors
 from gradient_audit.watch.parameters import Parameters
@@ -145,8 +145,9 @@ class Lineage:
             flat = isinstance(result, Tensor) and result.ndim < 2  # as the terms of a loss, or losses of samples
             self.lines[node] = current_lines() if flat else here + self.outer
         pair = plain_tensors(inputs) if function.overloadpacket in DIFFERENCES and type(result) is Tensor else []
-        alike = len(pair) == 2 and (len(with_graph) == 2 or self.memory_of(pair[0]) is self.memory_of(pair[1]))
-        if alike and is_zero(result) and not is_zero(with_graph[0]):
+        of = {frozenset(self.sources_of(x).numbers(PARAMETER)) for x in pair}  # as of a teacher that is the student
+        same = len(with_graph) == 2 or len({self.memory_of(x) for x in pair}) == 1 or (len(of) == 1 and of != {NONE})
+        if len(pair) == 2 and same and is_zero(result) and not is_zero(with_graph[0]):
             self.of_itself.add(node)
         # The sum in a loss of PyTorch's, as the one of kl_div(), has no terms of the user's.
         joined = [x for x in tensors_in(inputs) if x.numel() == 1] if function.overloadpacket in JOINING else []
@@ -172,7 +173,7 @@ class Lineage:
     @staticmethod
     def is_hidden(memory: Memory, written: Tensor) -> bool:
         """Whether a write raises another version than the one that autograd compares, as one through `.data` does."""
-        tensor = None if runs_inside("distributed") else memory.reader()  # FSDP fills its weights anew
+        tensor = None if runs_inside("distributed", "gradcheck.py") else memory.reader()  # which write the same anew
         if tensor is None or node_of(tensor) or not tensor.is_contiguous():
             return False
         version, start = tensor._version, tensor.data_ptr()

@@ -208,14 +208,15 @@ class Passes:
         return call
 
     @guarded
-    def end_grad(self, call: Running | None, results: object, *, inputs: object, **_: object) -> None:
+    def end_grad(self, call: Running | None, results: object, *, outputs: object, inputs: object, **_: object) -> None:
         """Note what a call of `grad` has returned."""
         if call is None:
             return
         if call.number in self.session.calls and self.activity.detailed:
             self.forwards.follow_graph(call.number, results)
             sources = self.lineage.sources_of(inputs) | Sources.of(CALL, call.number)
-            sources |= Sources.of(PARAMETER, *self.session.history.calls[call.number].began.crossed)
+            behind = self.session.history.calls[call.number].began.crossed  # else, as for a multiplier of logits:
+            sources |= Sources.of(PARAMETER, *(behind or self.lineage.sources_of(outputs).numbers(PARAMETER)))
             cut = {} if call.create_graph else {("penalty-without-graph", call.place): sources}
             self.lineage.derive(results, sources, cut)
             for tensor, result in zip(tensors_in(inputs), results or (), strict=False):

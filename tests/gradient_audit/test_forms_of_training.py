@@ -74,7 +74,22 @@ def test_gradients_that_nothing_is_seen_to_use_are_not_judged(network):
     with GradientAudit(network=network) as audit:
         network(torch.ones(1, 2)).sum().backward()
     assert cells(audit) == [("wasted",)] and audit.verdict.startswith("Not judged: no optimizer was seen to step")
-    assert "Not reached: " in audit.verdict and "--iterations" not in audit.verdict  # an option of the command line
+
+
+def test_of_a_block_those_lines_are_not_reached_that_it_or_what_it_calls_leaves_out(network):
+    def run(twice):
+        network(torch.ones(1, 2)).sum().backward()
+        if twice:
+            network(torch.ones(1, 2)).mean().backward()
+
+    with GradientAudit(network=network) as audit:
+        run(twice=False)
+        if cells is None:
+            network(torch.ones(1, 2)).mul(2).sum().backward()
+    network(torch.ones(1, 2)).sum().backward()
+    first = run.__code__.co_firstlineno
+    places = [f"test_forms_of_training.py:{first + rows}" for rows in (3, 8)]
+    assert f"Not reached: {places[0]} and {places[1]}." in audit.verdict  # and no option of the command line
 
 
 def test_an_audit_without_names_finds_the_networks_of_its_block_and_refuses_older_ones(network):
