@@ -11,7 +11,7 @@ LEGEND = {
     "used": "an optimizer stepped on the gradient",
     "wasted": "the gradient was cleared, or left over without a step",
     "read": "no step used the gradient, but autograd.grad() or the script read it",
-    "-": "no gradient",
+    "-": "no gradient of this network",
 }
 SHARES = "97%: a term's part in the sum of the gradients' norms, in that network; against: against the other terms."
 

@@ -20,6 +20,7 @@ WRITTEN = """The script writes others to them. If they are to be trained, give t
 a copy of. Compute a target or an average under `torch.no_grad()`; if another network makes them, `.data =` cuts that
 off: `torch.func.functional_call()` takes them with their graph."""
 
+REMADE = "Make the optimizer after this line, or give it the new ones with `add_param_group()`."
 MEANT = "If the optimizer that is made here was meant for them, give them to it, in place of those that it holds."
 CONTAINED = """If a plain dict, list or tuple in a module holds it, make that an `nn.ModuleDict` or `nn.ModuleList`, so
 that `parameters()` finds it; else give it to an optimizer, or freeze it with `requires_grad_(False)`."""
@@ -36,8 +37,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
         if unused.swapped:
             count = facts.count_of({*unused.swapped}, network)
             text = f"{count} of {{}} are held by no optimizer; one holds those whose place they took."
-            cure = "Make the optimizer after this line, or give it the new ones with `add_param_group()`."
-            yield Sentence(text, (network,), [*unused.swapped.values(), *unused.wasted], cure)
+            yield Sentence(text, (network,), [*unused.swapped.values(), *unused.wasted], REMADE)
         if unused.ownerless and not unused.meant:
             yield _never_held(facts, unused)
     yield from _plain_leaves(facts)
@@ -50,11 +50,14 @@ def _never_held(facts: Facts, unused: Unused) -> Sentence:
     makers = {one.made: None for one in (*mistaken, facts.networks[network], *holders) if one.made}
     born = {found.made for found in facts.of(ParameterFound) if found.number in ownerless} - {None}
     made = [*makers, *(born if len(born) == 1 else ())]
+    if parametrized := born and all("parametrizations." in facts.parameters[network][n] for n in ownerless):
+        made = [max(born, key=lambda place: place.number), *makers]  # the last one that did it
     text = f"{facts.count_of(ownerless, network)} of {{}} are held by no optimizer."
     if network in facts.once(left_out_networks):
         text = "no optimizer holds {}, and a term of a loss leads to nothing else."
     contained = CONTAINED if re.search(r"\..*\]$", network) else ""
     cure, mistake = WRITTEN if ownerless <= facts.end.written else contained, ""
+    cure = REMADE if parametrized else cure
     for optimizer in mistaken[:1]:
         cure = MEANT
         others = joined(facts.networks_of(optimizer.parameters))

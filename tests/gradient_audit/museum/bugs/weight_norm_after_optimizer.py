@@ -1,6 +1,6 @@
 """weight_norm() puts new parameters in place of a weight that the optimizer holds already."""
-# expects: error ownerless at "model = "
-# says: "weight_norm(model"
+# expects: error ownerless at "nn.utils.parametrizations.weight_norm(model[0])"
+# says: Make the optimizer after this line
 # cure: "optimizer = torch.optim.Adam(model.parameters())\n" -> ""
 # cure: "weight_norm(model[0])" -> "weight_norm(model[0])\noptimizer = torch.optim.Adam(model.parameters())"
 
