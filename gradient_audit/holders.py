@@ -56,7 +56,12 @@ def unused_gradients(facts: Facts) -> list[Unused]:
     used = set().union(*(p.used for p in facts.passes))
     steps = (row for row in facts.history.rows if row.kind == "step")
     replaced = set().union(*(row.sums.get(frozenset(), ()) for row in steps))  # by a gradient of no known pass
-    swaps = {number: event.place for event in facts.of(Replaced) if event.old & facts.owned for number in event.new}
+    swaps: dict[int, Place] = {}
+    for event in facts.of(Replaced):
+        if event.old & (facts.owned | swaps.keys()):
+            if event.old & swaps.keys() & reached:  # again and again, as where clipping makes new ones
+                reached |= event.new
+            swaps |= dict.fromkeys(event.new, event.place)
     found = []
     for network, ids in facts.parameters.items():
         unused = Unused(network)
@@ -109,9 +114,15 @@ def _meaning(facts: Facts, unused: Unused) -> str:
 
 
 def _are_first_layers(facts: Facts, names: dict[int, str], ownerless: set[int]) -> bool:
-    """Whether these are the first layers of a network, an optimizer holds later ones, and no `inputs=` names them."""
+    """Whether these are the first layers of a network, an optimizer holds later ones, and no `inputs=` names them.
+
+    A parameter beside trained layers, as the scale of logits, is no layer.
+    """
     layers = [(number, name.rpartition(".")[0]) for number, name in names.items()]
     trained = [layer for number, layer in layers if number in facts.owned]
+    own = {layer for number, layer in layers if number in ownerless}
+    if all(any(f".{each}".startswith(f".{layer}.".replace("..", ".")) for each in trained) for layer in own):
+        return False
     first = next((index for index, (number, _) in enumerate(layers) if number in facts.owned), 0)
     before = {number: layer for number, layer in layers[:first] if layer not in trained}
     named = set().union(*(p.began.named for p in facts.passes))

@@ -37,6 +37,8 @@ def judge(trace: Trace) -> Judgement:
         alike = replace(finding, networks=())
         merged[alike] += [name for name in finding.networks if name not in merged[alike]]
     found = [replace(f, networks=tuple(n), text=f.text.replace("{}", joined(n))) for f, n in merged.items()]
+    told = {(f.kind, f.text, f.lines) for f in found if f.severity == "error"}  # what is an error needs no question
+    found = [f for f in found if f.severity == "error" or (f.kind, f.text, f.lines) not in told]
     if any(p.raised for p in facts.passes):  # what had run is no whole step
         found = [finding for finding in found if finding.severity != "waste"]
     ranks = {rule.kind: rule.rank for rule in rules()}

@@ -109,8 +109,8 @@ class Report:
         for (label, *cells), terms in rows.items():
             lines += [(label, f"{len(terms)}x", *cells), *max(terms, key=lambda term_lines: len(f"{term_lines}"))]
         words = {cell.partition(" ")[0] for line in lines[1:] for cell in line[2:]}
-        legend = "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items() if word in words) + "."
-        return "\n".join([legend, *self._notes(), "", *_aligned(lines)])
+        legend = "; ".join(f"{word}: {meaning}" for word, meaning in LEGEND.items() if word in words)
+        return "\n".join([f"{legend}." if legend else "", *self._notes(), "", *_aligned(lines)])
 
     def _notes(self) -> list[str]:
         """Return what the shares are, and which terms have none."""

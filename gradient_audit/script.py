@@ -167,6 +167,10 @@ def audit_script(options: Namespace) -> int:
             if isinstance(raised, SystemExit):  # which Python shows without a traceback
                 code = f"status {message}" if isinstance(raised.code, int) else f"a message: {message.rstrip('.')}"
                 ending, shown = f"The script exited with {code}.{NOTHING_RAN if audit.saw_nothing else ''}", ""
+            elif sys.excepthook is not sys.__excepthook__:  # the script's own, which may write a file
+                shown = ""
+                with suppress(Exception):
+                    sys.excepthook(type(raised), raised, raised.__traceback__)
     if getpid() != process:  # a fork has no report
         return 0
     status = finish(ending or limit.ending, trace)

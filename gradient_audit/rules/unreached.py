@@ -25,7 +25,8 @@ COPIED = """They are copied to other parameters, or written there with `.data`, 
 `torch.func.functional_call()` takes tensors in place of parameters, with their graph."""
 CLEARED = "Call it before `backward()`, or after `step()`; see whether two optimizers are exchanged."
 UNUSED = "This looks like a loss for them, and got no `backward()`: call that, or add it to the loss that gets one."
-BARE = "See whether it is still frozen, `inputs=` leaves it out, or `zero_grad()` comes before the step."
+BARE = """See whether it is still frozen, `inputs=` leaves it out, `zero_grad()` comes before the step, or the optimizer
+was given another network than was meant."""
 AT_ZERO = "If a ReLU or a mask holds them back, this is right; if not, see what in the forward pass has no slope."
 FLAT = """The loss gets them by way of `round()`, `sign()` or the like alone, which have no slope: a straight-through
 estimator is `x + (x.round() - x).detach()`."""

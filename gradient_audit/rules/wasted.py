@@ -78,7 +78,8 @@ def _cure(facts: Facts, network: str, wasted: list[tuple[Call, set[int]]]) -> st
         cure = f"{LIMIT}."  # `detach()` there would cut off those whom the loss is for
     networks = [name for p, _ in wasted for name in facts.networks_of(p.used)]
     if networks and all(facts.networks[name].kind == "parameter" for name in networks):
-        cure = cure.replace("list(network.parameters())", f"[{', '.join(dict.fromkeys(networks))}]")
+        names = dict.fromkeys(name.rstrip("'") for name in networks)  # made anew in each step
+        cure = cure.replace("list(network.parameters())", f"[{', '.join(names)}]")
     if all(p.number in facts.balances[number].passes for p, unused in wasted for number in unused):
         cure += " They were left over at the end of the audit: if their step was to follow, audit whole steps."
     return cure

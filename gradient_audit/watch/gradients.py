@@ -137,14 +137,13 @@ class Gradients:
         self.session.add(trace.RequiresGradSet(current_place(), self.parameters.numbers_of(parameters), on))
 
     def note_step(self, optimizer: Optimizer) -> None:
-        number = self.optimizers.number_of(optimizer)
+        number = self.optimizers.number_of_step(optimizer)
         accounts = self.parameters.accounts_of(parameters_of(optimizer))
         if getattr(optimizer, "found_inf", False):  # GradScaler calls a fused optimizer's step, which skips it itself
             self.session.add(trace.Unscaled(frozenset(), frozenset(account.number for account, _ in accounts)))
             for account, _ in accounts:
                 account.version_before = -1
             return
-        self.optimizers.active[number] = optimizer
         for account, parameter in accounts:
             self.look(account, parameter, stepping=True)
             account.overwritten = False
@@ -193,16 +192,18 @@ class Gradients:
         in_detail = self.activity.detailed
         sizes = {key: size_of(grad) for key, grad in grads.items() if in_detail}
         zeros = {key for key, grad in grads.items() if (in_detail or not balances[key].passes) and is_zero(grad)}
+        empty = {key for key in zeros if not balances[key].passes}
+        trained = {key for key, p in parameters.items() if p.requires_grad or key in grads.keys() - empty}
         nan = {key for key, grad in grads.items() if in_detail and has_nan(grad)}
         return self.session.add(
             trace.Step(
                 place=current_place(),
                 optimizer=number,
                 parameters=shared(frozenset(parameters)),
-                trained=shared(frozenset(key for key, p in parameters.items() if p.requires_grad or key in grads)),
+                trained=shared(frozenset(trained)),
                 with_gradient=shared(frozenset(grads)),
                 # What no pass has filled counts as a gradient unless it is all zeros.
-                empty=shared(frozenset(key for key in zeros if not balances[key].passes)),
+                empty=shared(frozenset(empty)),
                 # A step inside a pass (a hook of the user's on the parameter) uses the gradient of that pass.
                 inside=self.activity.call.number if self.activity.call else None,
                 inner=self.activity.steps > 1,

@@ -6,15 +6,14 @@ from collections.abc import Callable, Set
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import increment_version
 
 from gradient_audit.places import Place
 from gradient_audit.trace import NONE, OTHER, Cut, GraphExtended
 from gradient_audit.watch.frames import Lines, current_lines, current_place, from_own, meeting, place_at, runs_inside
-from gradient_audit.watch.memory import Constant, Memory, Write, plain_tensors
+from gradient_audit.watch.memory import Constant, Memory, Write, is_hidden, plain_tensors
 from gradient_audit.watch.parameters import Parameters
 from gradient_audit.watch.session import Running, Session
-from gradient_audit.watch.sources import GRAPH, NOTHING, NUMBER, PARAMETER, WITHOUT_GRAD, Sources, choices_of
+from gradient_audit.watch.sources import FORWARD, GRAPH, NOTHING, NUMBER, PARAMETER, WITHOUT_GRAD, Sources, choices_of
 from gradient_audit.watch.tensors import is_zero, node_of, nodes_of, numbers_in, storage_of, targets_of, tensors_in
 
 SUM_OPERATIONS = (torch.ops.aten.add, torch.ops.aten.add_, torch.ops.aten.sub, torch.ops.aten.sub_)
@@ -40,11 +39,11 @@ class Lineage:
         # Likewise, of a sum that is one number: its lines, None of a difference, and nodes that each summand scales.
         self.totals: dict[int, tuple[Lines | None, list[set[int]]]] = {}
         self.at_zero: set[int] = set()  # likewise, of summands that are zero: such a term may be at its optimum
-        self.of_itself: set[int] = set()  # likewise, of differences of equal values with a graph, or in one memory
+        self.of_itself: set[int] = set()  # likewise, of differences of values that are the same, and of the same
         self.passed: dict[int, Running] = {}  # likewise, the last pass that came through a node
         self.memories: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # by storage
         self.number_sources = NOTHING
-        self.numbers: dict[float, Place] = {}  # by number: the line that has read it
+        self.numbers: dict[float | None, Place] = {}  # by number, None for several: the line that has read it
 
     def forget_numbers(self) -> None:
         """Forget the numbers that the script has read, as by item(), since the last pass."""
@@ -57,14 +56,16 @@ class Lineage:
         return self.numbers.get(number, places.pop() if len(places) == 1 else None)
 
     def note_numbers(self, tensor: Tensor) -> None:
-        if tensor.numel() <= MOST_NUMBERS and (sources := self.sources_of(tensor)):
+        if sources := self.sources_of(tensor):
             self.number_sources |= sources
-            self.numbers |= dict.fromkeys(numbers_in(tensor), current_place())
+            numbers = numbers_in(tensor) if tensor.numel() == 1 else {None}  # of several, others may be computed
+            self.numbers |= dict.fromkeys(numbers, current_place())
 
     def note_rebuilt(self, tensor: Tensor, here: Lines) -> None:
         """Note of a new tensor whether its numbers, or what it is the mean of, were read from others."""
         small = storage_of(tensor) is not None and tensor.numel() <= MOST_NUMBERS and tensor.is_floating_point()
-        if self.number_sources and small and (tensor.numel() == 1 or numbers_in(tensor) & self.numbers.keys()):
+        several = None in self.numbers or (small and numbers_in(tensor) & self.numbers.keys())
+        if self.number_sources and small and (several or tensor.numel() == 1):
             memory = self.memory_of(tensor)
             memory.sources |= Sources.of(NUMBER, *self.number_sources.numbers(PARAMETER))
             memory.rebuilt = place_at(here)
@@ -165,22 +166,10 @@ class Lineage:
         written = [tensor for tensor in plain_tensors(targets) if not tensor.is_inference()]  # those have no version
         for tensor in written:
             if (memory := self.memory_of(tensor)).reader:  # what comes before all forward passes is not to blame
-                hidden = torch.autograd._get_sequence_nr() if self.is_hidden(memory, tensor) else 0
-                name, place = function.overloadpacket.__name__, place_at(here)
-                self.writes.append(Write(memory, tensor._version, name, place, hidden))
+                hidden = torch.autograd._get_sequence_nr() if is_hidden(memory, tensor) else 0
+                name = function.overloadpacket.__name__
+                self.writes.append(Write(memory, tensor._version, name, place_at(here), hidden))
         return set(map(self.memory_of, written))
-
-    @staticmethod
-    def is_hidden(memory: Memory, written: Tensor) -> bool:
-        """Whether a write raises another version than the one that autograd compares, as one through `.data` does."""
-        tensor = None if runs_inside("distributed", "gradcheck.py") else memory.reader()  # which write the same anew
-        if tensor is None or node_of(tensor) or not tensor.is_contiguous():
-            return False
-        version, start = tensor._version, tensor.data_ptr()
-        with torch.autograd._unsafe_preserve_version_counter(written):
-            increment_version(written)
-            apart = tensor._version == version
-        return apart and start <= written.data_ptr() < start + tensor.nbytes
 
     def cuts_behind(self, tensors: list[Tensor]) -> tuple[Cut, ...]:
         """Return where something behind tensors was cut off its graph."""
@@ -246,5 +235,6 @@ class Lineage:
             return None
         sources = self.sources_of(summand)
         value = float(summand.detach().double().sum()) if sources or summand.numel() == 1 else 0.0
-        computed = value or (sources.has(PARAMETER) and is_zero(summand))  # else it is a zero that a sum starts from
+        # A zero of none of these is one that a sum starts from.
+        computed = value or ((sources.has(PARAMETER) or sources.has(FORWARD)) and is_zero(summand))
         return Constant(value, sources, self.memory_of(summand)) if computed else None

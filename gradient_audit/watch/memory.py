@@ -4,13 +4,15 @@ import weakref
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
+from torch.autograd.graph import increment_version
 
 from gradient_audit.places import Place
 from gradient_audit.trace import Cut
-from gradient_audit.watch.frames import Lines
+from gradient_audit.watch.frames import Lines, runs_inside
 from gradient_audit.watch.sources import NOTHING, NUMBER, PARAMETER, Sources
-from gradient_audit.watch.tensors import tensors_in
+from gradient_audit.watch.tensors import node_of, tensors_in
 
 PLAIN = (Tensor, nn.Parameter)
 
@@ -60,3 +62,15 @@ class Write(NamedTuple):
 def plain_tensors(value: object) -> list[Tensor]:
     """Return the tensors in `value` but those of a subclass, as a compiler's."""
     return [tensor for tensor in tensors_in(value) if type(tensor) in PLAIN]
+
+
+def is_hidden(memory: Memory, written: Tensor) -> bool:
+    """Whether a write raises another version than the one that autograd compares, as one through `.data` does."""
+    tensor = None if runs_inside("distributed", "gradcheck.py") else memory.reader()  # which write the same anew
+    if tensor is None or node_of(tensor) or not tensor.is_contiguous():
+        return False
+    version, start = tensor._version, tensor.data_ptr()
+    with torch.autograd._unsafe_preserve_version_counter(written):
+        increment_version(written)
+        apart = tensor._version == version
+    return apart and start <= written.data_ptr() < start + tensor.nbytes

@@ -47,6 +47,15 @@ class Optimizers:
         self.known[optimizer] = None
         return self.session.number_of(optimizer)
 
+    def number_of_step(self, optimizer: Optimizer) -> int:
+        """Return the number of an optimizer that steps; a new one, if a later one of its line exists beside it."""
+        number = self.number_of(optimizer)
+        if self.active.get(number, optimizer) is not optimizer:
+            del self.session.numbers[optimizer]
+            number = self.number_of(optimizer)
+        self.active[number] = optimizer
+        return number
+
     @guarded
     def note_construction(self, optimizer: Optimizer, *_: object, **__: object) -> None:
         """Give an optimizer the number of an earlier one that was made at the same line for the same parameters."""

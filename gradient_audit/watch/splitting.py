@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from gradient_audit.places import Place
-from gradient_audit.trace import Term
+from gradient_audit.trace import OTHER, Term
 from gradient_audit.watch.frames import Lines, from_own, packages_of, place_at
 from gradient_audit.watch.lineage import Lineage
 from gradient_audit.watch.memory import Constant, Memory
-from gradient_audit.watch.sources import CALL, NUMBER, PARAMETER, WITHOUT_GRAD
+from gradient_audit.watch.sources import CALL, FORWARD, NUMBER, PARAMETER, WITHOUT_GRAD
 from gradient_audit.watch.tensors import is_zero, nodes_of
 
 SUMS = ("AddBackward0", "SubBackward0", "StackBackward0", "CatBackward0")
@@ -99,11 +99,12 @@ def _of_constant(lineage: Lineage, constant: Constant, node: Callable, packages:
     lines = from_own(memory.lines, packages)
     computed = place_at(lines) if lines else lineage.place_of(node)
     place = next((m.rebuilt for m in (memory, *memory.origins) if m.rebuilt), computed)
+    frozen = [OTHER] if sources.has(FORWARD) and not constant.value else []  # a zero that a frozen network gave
     term = Term(
         place,
         "a constant",
         constant.value,
-        sources=frozenset([*sources.numbers(PARAMETER), *sources.numbers(NUMBER)]),
+        sources=frozenset([*sources.numbers(PARAMETER), *sources.numbers(NUMBER), *frozen]),
         calls=frozenset(sources.numbers(CALL)),
         without_grad=frozenset(sources.numbers(WITHOUT_GRAD)),
         cuts=memory.each_cut(),

@@ -185,6 +185,21 @@ def test_a_script_that_leaves_without_an_end_gets_its_report(write, loop, end, t
     assert (done.returncode, done.stderr) == (1, "")
 
 
+def test_what_a_script_does_with_its_errors_it_does_under_the_audit(write, tmp_path):
+    script = write(f"""
+import sys
+from pathlib import Path
+{NETWORK}
+sys.excepthook = lambda kind, error, trace: Path("crash.txt").write_text(f"{{kind.__name__}}: {{error}}")
+{LOOP}
+raise ValueError("wrong")
+""")
+    done = forked(RUN_AUDIT, "--iterations", 9, script, folder=tmp_path)
+    assert "The script raised ValueError: wrong" in done.stdout and not done.stderr
+    assert (tmp_path / "crash.txt").read_text() == "ValueError: wrong"
+    assert done.returncode == 1
+
+
 def test_the_report_needs_nothing_that_the_script_can_replace(write):
     done = python(RUN_AUDIT, write(f"{HOSTILE}{NETWORK}{LOOP}"))
     assert "Nothing wrong" in done.stdout

@@ -122,6 +122,7 @@ class ByHand:
 @settings(max_examples=60, deadline=None)
 @example(((0,), (0,), (1,), (1,), (2,), (2,)), False, [("step", 0)] * 3 + CUT_OFF)
 @example(((), (), (), (), (), (0, 1)), False, MISTAKEN)
+@example(((), (), (), (2,), (), ()), False, [N0, N2, ("zero", 2, False), ("freeze", 1, False), N0, ("step", 2)])
 @given(owners=OWNERS, fused=st.booleans(), calls=st.lists(CALLS, min_size=5, max_size=25))
 def test_any_order_of_calls_against_an_account_by_hand(owners, fused, calls):
     """Sums of chains of three networks, cut by detach() or not, under any distribution of optimizers."""

@@ -1,5 +1,5 @@
 """Both optimizers, made on one line, hold G: D stays as it was, and its pass finds no step."""
-# expects: error ownerless at "discriminator = nn.Linear(8, 1)"
+# expects: error ownerless at "optimizer_g, optimizer_d = "
 # cure: "0.001), Adam(generator" -> "0.001), Adam(discriminator"
 # cure: "loss_g.backward()" -> "loss_g.backward(inputs=[*generator.parameters()])"
 
