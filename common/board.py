@@ -1,9 +1,7 @@
 """What a run shows: TensorBoard, a progress bar, pictures of samples, and lines of text."""
 
 import io
-import os
 import re
-import shlex
 import sys
 import threading
 import time
@@ -29,7 +27,7 @@ from common.options import RunOptions, typed
 
 EVENTS = "events.out.tfevents.*"  # TensorBoard's files
 SIZE = re.compile(r"torch\.Size\(\[(.*?)\]\)")  # a tuple to whoever made the networks
-NAMES = re.compile(r"\A\w+\(|\(\w+\): (?:\w+\($)?|^\s*\)$", re.MULTILINE)  # in the text of a network
+NAMES = re.compile(r" at 0x\w+|\A\w+\(|\(\w+\): (?:\w+\($)?|^\s*\)$", re.MULTILINE)  # in the text of a network
 TAGS = {  # of the results that most steps have; any other result is a curve by its own name
     "d_loss": "loss/discriminator",
     "g_loss": "loss/generator",
@@ -90,7 +88,7 @@ class Board:
     def draw(self, step: int, state: dict[str, Any]) -> None:
         """Make the pictures with the networks in `state` in evaluation mode; show them, and write them to samples/."""
         networks = nn.ModuleList(owner for owner in state.values() if isinstance(owner, nn.Module))
-        training = [module for module in networks.modules() if module.training]
+        modes = {module: module.training for module in networks.modules()}
         networks.eval()
         grids = []
         for name, picture in self.pictures.items():
@@ -100,8 +98,9 @@ class Board:
                 self.writer.add_image(f"images/{name}", grids[-1], step)  # TensorBoard opens what is first by name
             elif step == 0:  # it does not change
                 self.writer.add_image(name, self.grid_of(name, picture), step)
-        for module in training:
-            module.training = True
+        for module, mode in modes.items():  # each after what it is part of
+            if module.training != mode:
+                module.train(mode)  # which may do more, as LoRA that has merged its weights
         if grids:
             write_whole(self.folder / "samples" / f"step-{step:06d}.png", png(*grids))
 
@@ -179,22 +178,3 @@ def note_networks(before: Any, state: dict[str, Any]) -> None:
                 show_lines(f"note: {name} counts as the average of {network}, which `state` lacks: {advice}")
             elif last != name:
                 show_lines(f"note: {name} and {last} are averages of {network}: the tools take {last}; {advice}")
-
-
-def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) -> None:
-    """Print where the results of a run are, and how so many processes continue from its checkpoint, of `step`."""
-    lines = ["Interrupted before the first checkpoint."]
-    if step >= steps:
-        lines = [f"Done: {counted(step, 'step')}. What the curves show: docs/curves.md"]
-        sample = shlex.join(["scripts/tools/sample.py", str(folder)])
-        lines += [f"More images: python {sample} (CycleGAN: translate.py); scripts/tools/evaluate.py measures them"]
-    elif step:
-        python = "python" if processes == 1 else f"torchrun --standalone --nproc-per-node={processes}"
-        if os.environ.get("GROUP_WORLD_SIZE", "1") != "1":
-            python = "on each machine, torchrun with its options, then"
-        command = shlex.join([str(script), "--resume", str(folder)])
-        lines = [f"Interrupted after step {step}.", f"Continue:    {python} {command}"]
-    picture = folder / "samples" / f"step-{step:06d}.png"
-    if picture.exists():
-        lines.append(f"Samples:     {picture}")
-    show_lines(*lines, f"TensorBoard: tensorboard --logdir {shlex.quote(str(folder.parent))}")

@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
-from torch.utils._pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map
+from torch.utils._pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map_only
 
 from common.errors import BadInput, Stopped, as_bad_input, as_stopped
 
@@ -111,15 +111,15 @@ def require_stored(state: dict[str, Any], optimizer: Optimizer) -> None:
 
 
 def finite_states(state: dict[str, Any], step: int) -> dict[str, Any]:
-    """Return the `state_dict` of each part, without numbers of NumPy; raises Stopped for NaN, or an infinite weight."""
-    entries = {name: owner.state_dict() for name, owner in state.items()}
-    for name, entry in entries.items():
-        if not (is_network := isinstance(state[name], nn.Module)):  # a rate that NumPy has computed
-            entries[name] = tree_map(lambda x: x.item() if isinstance(x, np.generic) else x, entry)
-        buffers = entry.keys() - dict(state[name].named_parameters()) if is_network else ()  # a mask may be infinite
+    """Return the `state_dict` of each part, without numbers of NumPy; raises Stopped for NaN, and infinite weights."""
+    entries = {}
+    for name, owner in state.items():
+        entry, is_network = owner.state_dict(), isinstance(owner, nn.Module)
+        entries[name] = entry if is_network else tree_map_only(np.generic, np.generic.item, entry)  # as a rate
+        weights = dict(owner.named_parameters()) if is_network else ()
         pairs = [(keystr(path), x) for path, x in tree_flatten_with_path(entry)[0] if isinstance(x, Tensor)]
-        for path, values in pairs:
-            if (values.isnan() if path[2:-2] in buffers else ~values.isfinite()).any():
+        for path, values in pairs:  # a mask, or the least loss so far, may be infinite
+            if (~values.isfinite() if path[2:-2] in weights or isinstance(owner, Optimizer) else values.isnan()).any():
                 raise Stopped(f"step {step}: {name}{path} is not finite: no checkpoint is written; try a lower --lr")
     return entries
 

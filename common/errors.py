@@ -2,12 +2,16 @@
 
 import errno
 import os
+import shlex
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class BadInput(Exception):
@@ -85,6 +89,27 @@ def show_lines(*lines: str) -> None:
     show(partial(print, *lines, sep="\n", flush=True), stream="stdout")
 
 
+def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) -> None:
+    """Print where the results of a run are, and how so many processes continue from its checkpoint, of `step`."""
+    lines = ["Interrupted before the first checkpoint."]
+    if step >= steps:
+        lines = [f"Done: {counted(step, 'step')}. What the curves show: docs/curves.md"]
+        tools = "scripts/tools" if Path.cwd() == ROOT else str(ROOT / "scripts" / "tools")
+        sample = shlex.join([f"{tools}/sample.py", str(folder)])
+        lines += [f"More images: python {sample} (CycleGAN: translate.py); {tools}/evaluate.py measures them"]
+    elif step:
+        python = "python" if processes == 1 else f"torchrun --standalone --nproc-per-node={processes}"
+        if os.environ.get("GROUP_WORLD_SIZE", "1") != "1":
+            python = "on each machine, torchrun with its options, then"
+        command = shlex.join([str(script), "--resume", str(folder)])
+        lines = [f"Interrupted after step {step}."]
+        lines += [f"Continue:    {python} {command}"] if script.is_absolute() or script.is_file() else []
+    picture = folder / "samples" / f"step-{step:06d}.png"
+    if picture.exists():
+        lines.append(f"Samples:     {picture}")
+    show_lines(*lines, f"TensorBoard: tensorboard --logdir {shlex.quote(str(folder.parent))}")
+
+
 @contextmanager
 def note_signals(saved_step: Callable[[], int]) -> Iterator[list[int]]:
     """Give a list that gets the first SIGINT, SIGTERM or SIGHUP of the block; a second one acts as usual.
@@ -92,7 +117,7 @@ def note_signals(saved_step: Callable[[], int]) -> Iterator[list[int]]:
     saved_step: returns the step after which a second one loses what came.
     """
     received: list[int] = []
-    handlers = {}
+    handlers, process = {}, os.getpid()
     if threading.current_thread() is threading.main_thread():  # which alone gets signals
         numbers = [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)]  # Windows has no SIGHUP
         handlers = {number: signal.getsignal(number) for number in numbers}
@@ -102,7 +127,8 @@ def note_signals(saved_step: Callable[[], int]) -> Iterator[list[int]]:
         signal.signal(number, handlers[number])
         line = f"\nSaves after this step; again to stop at once, without what came after step {saved_step()}.\n"
         with suppress(OSError):  # a terminal that is closed
-            os.write(2, line.encode())  # print() may be what was interrupted
+            if os.getpid() == process:  # else in a worker of a loader
+                os.write(2, line.encode())  # print() may be what was interrupted
 
     try:
         for number, handler in handlers.items():

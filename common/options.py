@@ -130,7 +130,11 @@ def typed(name: str, value: object) -> str:
 def parse(main: Callable[..., None], kind: type[Options], default: Options | None = None) -> Any:
     """Return the command line as options of this kind; what it leaves out is as in `default`, or the kind's own."""
     description = (main.__globals__["__doc__"] or "").split("\n\n    ")[0]  # up to the first indented paragraph
-    return tyro.cli(kind, description=description, default=default)
+    options = tyro.cli(kind, description=description, default=default)
+    for name, each in get_type_hints(kind).items():
+        if getattr(options, name) == "" and type(None) in get_args(each) and not default:  # a shell's unset variable
+            raise BadInput(f"{typed(name, '')}: is empty; leave it out, or name something")
+    return options
 
 
 def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str, checkpoint: dict) -> RunOptions:

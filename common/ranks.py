@@ -101,7 +101,7 @@ def connect() -> tuple[int, int]:
     if dist.is_torchelastic_launched() and not dist.is_initialized():
         collective(dist.init_process_group, "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
         collective(dist.all_reduce, torch.zeros(1))  # else the others would wait for one that an error ends now
-    elif not dist.is_initialized() and (size := os.environ.get("WORLD_SIZE", "1")) != "1":  # as srun or a pod sets it
+    elif not dist.is_initialized() and (size := os.environ.get("WORLD_SIZE", "1")) != "1":  # as a pod sets it
         raise BadInput(f"WORLD_SIZE={size}: torchrun alone starts several processes; for a single one, unset it")
     return (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
 

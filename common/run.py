@@ -13,9 +13,9 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from common import checkpoint
-from common.board import Board, layers_in, note_networks, show_chosen, show_end
+from common.board import Board, layers_in, note_networks, show_chosen
 from common.data import batches, checksum, describe_data, note_images, seed_for, seed_step
-from common.errors import BadInput, as_stopped, note_signals, show, show_lines
+from common.errors import BadInput, as_stopped, note_signals, show, show_end, show_lines
 from common.options import RunOptions
 from common.ranks import Ranks
 

@@ -65,7 +65,7 @@ def open_run(folder, resume=None, **options):
     options = {"batch_size": 4, "steps": 3, "device": "cpu", "runs_dir": folder, "resume": resume} | options
     with ExitStack() as opened:
         stored = load_checkpoint(resume, opened) if resume else None
-        yield opened.enter_context(launching.open_run("script.py", RunOptions(**options), stored))
+        yield opened.enter_context(launching.open_run(Path("script.py").absolute(), RunOptions(**options), stored))
 
 
 def steps_of(folder, *data, state=None, pictures=None, **options):

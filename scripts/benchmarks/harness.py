@@ -19,7 +19,8 @@ from common.checkpoint import write_whole
 from common.errors import Stopped, counted
 
 ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}  # for copies of scripts, which lie elsewhere
+PLACES = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(PLACES)}  # for copies of scripts, which lie elsewhere
 
 
 def run_script(script: Path, arguments: list, runs: Path, cwd: Path, look: Callable = lambda run: None) -> Path:

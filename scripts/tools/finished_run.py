@@ -63,14 +63,13 @@ def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn
     file, _, function = name.rpartition(":")
     if not file or not function:
         raise BadInput(f"--networks {name}: must be FILE:FUNCTION, as in scripts/gan_mine.py:make_networks")
-    sys.path.append(str(Path(file).resolve().parent))  # for imports of modules in the same folder
+    sys.path.insert(0, str(Path(file).resolve().parent))  # for imports of modules in the same folder
     try:
         module = sys.modules["<run_path>"] = ModuleType("<run_path>")  # where annotations that are text are looked up
         vars(module).update(runpy.run_path(file))
         if not hasattr(module, function):
             raise NameError(f"{file} has no function {function}")
-        with torch.device("cpu"):  # not `meta`, as in `load_network`: tensors that no checkpoint has would be lost
-            generator, discriminator = getattr(module, function)(*given)
+        generator, discriminator = getattr(module, function)(*given)
     except (Exception, SystemExit) as error:
         call = f"{name}({', '.join(map(str, given))})"
         raise BadInput(f"--networks {call}: {type(error).__name__}: {error}") from error
@@ -92,8 +91,8 @@ def load_generator(
 
     It takes noise (N, z_dim), and labels (N,) if it takes the class, to images (N, C, H, W) in [-1, 1]. weights:
     `average` for the moving average, if the run has one, `last` for those after the last step. networks: as the option;
-    None: those of its option `model`, or `conv`. checkpoint: if it is loaded; the generator has its tensors. Raises
-    BadInput for other runs.
+    None: those of its option `model`, or `conv`. checkpoint: if it is loaded; the generator may have its tensors.
+    Raises BadInput for other runs.
     """
     checkpoint = checkpoint or load_checkpoint(Path(run))
     if {"a_to_b", "b_to_a"} <= checkpoint.keys():  # a CycleGAN, whatever the name of its script
@@ -109,14 +108,14 @@ def load_generator(
         given = [tuple(checkpoint["data_shapes"][0][1:]), checkpoint["options"]["z_dim"]]
         given += [len(names)] if names else []
         if networks is not None:
-            make, maker = partial(make_own_networks, networks), f"--networks {networks}"
+            make, maker, device = partial(make_own_networks, networks), f"--networks {networks}", "cpu"
         elif model in MODELS and len(given[0]) == 3:
-            make = partial(conditional, model) if names else MODELS[model]
+            make, device = partial(conditional, model) if names else MODELS[model], "meta"
             maker = f"common/models.py, which may have changed; for networks of its own, {HINT}"
             maker += "; as its data have labels, the generator takes (z, labels)" if names else ""
         else:
             raise BadInput(f"{run}: made with networks that common/models.py does not have: {HINT}")
-        return load_network(checkpoint, run, "generator", weights, lambda: make(*given)[0], maker)
+        return load_network(checkpoint, run, "generator", weights, lambda: make(*given)[0], maker, device)
 
 
 def load_translator(run: Path, checkpoint: dict, direction: str) -> nn.Module:
@@ -128,14 +127,18 @@ def load_translator(run: Path, checkpoint: dict, direction: str) -> nn.Module:
         if checkpoint["options"]["blocks"] > 100:  # in a damaged file; so many would take all memory
             raise ValueError(f"--blocks {checkpoint['options']['blocks']}: must be at most 100")
         make = partial(resnet_generator, channels, checkpoint["options"]["width"], checkpoint["options"]["blocks"])
-        return load_network(checkpoint, run, direction.replace("-", "_"), "average", make, "common/cyclegan_models.py")
+        name, maker = direction.replace("-", "_"), "common/cyclegan_models.py"
+        return load_network(checkpoint, run, name, "average", make, maker, "meta")
 
 
-def load_network(checkpoint: dict, run: object, name: str, weights: str, make: Callable, maker: str) -> nn.Module:
+def load_network(
+    checkpoint: dict, run: object, name: str, weights: str, make: Callable, maker: str, device: str = "cpu"
+) -> nn.Module:
     """Return the network that `make` makes, with the weights called `name`, or for `average` their average, if any.
 
-    It is made on the meta device, so that options for a huge network do not allocate memory. Raises BadInput
-    where the checkpoint of `run` has no such weights, or they do not fit what the `maker`, a text, makes.
+    device: where it is made; `meta`, for one all of whose tensors a checkpoint has, so that options for a huge network
+    allocate no memory. Raises BadInput where the checkpoint of `run` has no such weights, or they do not fit what the
+    `maker`, a text, makes.
     """
     if weights not in ("average", "last"):
         raise BadInput(f"weights must be 'average' or 'last', not {weights!r}")
@@ -143,14 +146,18 @@ def load_network(checkpoint: dict, run: object, name: str, weights: str, make: C
     if (average or name) not in checkpoint:
         raise BadInput(f"{run}: holds no network called {average or name}; a script must have it in `state`")
     with as_bad_input(f"{run}: does not hold this network, of {maker}", Exception):
-        with torch.device("meta"):
-            network = AveragedModel(make()) if average else make()
+        with torch.device(device):
+            network = holder = make()
+        if average:  # its names are those in an AveragedModel, which would make a copy
+            holder = AveragedModel(nn.Identity())
+            holder.module = network
         weights = checkpoint[average or name]
         if any("_orig_mod." in key for key in weights):  # of what torch.compile() returned
             weights = {key.replace("_orig_mod.", ""): weight for key, weight in weights.items()}
-        network.load_state_dict(weights, assign=True)
-        note_layers(checkpoint.get("layers"), {name: str(network.module if average else network)})
-    return (network.module if average else network).float().eval()
+        # A network of one's own may hold a weight in other places, too: there it is to stay the same tensor.
+        holder.load_state_dict(weights, assign=device == "meta")
+        note_layers(checkpoint.get("layers"), {name: str(network)})
+    return network.float().eval()
 
 
 def generate(generator: nn.Module, device: torch.device, *inputs: Tensor, as_floats: bool = False) -> Tensor:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from common.options import Options, parse
 def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
     """Call `main` with the options of the command line; an error ends it as in `error_in_a_line`."""
     with error_in_a_line():
-        main(parse(main, kind))
+        options = parse(main, kind)
+        paths = {name: value.expanduser() for name, value in vars(options).items() if isinstance(value, Path)}
+        main(replace(options, **paths))  # a shell leaves ~ in --output=~/x
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -248,7 +248,12 @@ def test_a_mask_may_be_infinite_and_no_number_of_the_state_nan_or_a_weight_infin
     optimizer = torch.optim.Adam(network.parameters())
     network(torch.ones(1, 2)).sum().backward()
     optimizer.step()
-    state = {"network": network, "optimizer": optimizer}
+
+    class Best:  # an object of the script's own
+        def state_dict(self):
+            return {"loss": torch.tensor(float("inf"))}
+
+    state = {"network": network, "optimizer": optimizer, "best": Best()}
     finite_states(state, 3)
     moments = "optimizer['state'][0]['exp_avg_sq']"
     for tensor, value, name in (

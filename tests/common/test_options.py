@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from common.errors import BadInput, counted, one_line
-from common.options import Count, Decay, Range, RunOptions, parse_resumed
+from common.options import Count, Decay, Range, RunOptions, parse, parse_resumed
 
 
 @dataclass(frozen=True)
@@ -80,3 +80,12 @@ def test_a_list_without_a_value_is_refused(refusal):
 def test_what_is_counted_is_in_the_plural_but_for_one():
     assert [counted(count, "step") for count in (0, 1, 2, 10**7)] == ["0 steps", "1 step", "2 steps", "10000000 steps"]
     assert [counted(count, "minute") for count in (1.0, 0.5)] == ["1 minute", "0.5 minutes"]
+
+
+def test_a_text_that_is_given_empty_where_it_may_be_left_out_is_refused():
+    for line in (["--name", ""], ["--device="]):
+        option = re.match("--[a-z]+", line[0])[0]
+        with mock.patch("sys.argv", ["own.py", *line]), pytest.raises(BadInput, match=f"{option}=: is empty"):
+            parse(resumed, Own)
+    with mock.patch("sys.argv", ["own.py", "--text="]):
+        assert parse(resumed, Own).text == ""

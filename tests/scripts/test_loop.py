@@ -26,8 +26,7 @@ from processes import ended, fork, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.optim.swa_utils import AveragedModel
 
-from common.board import show_end
-from common.errors import BadInput, Stopped
+from common.errors import BadInput, Stopped, show_end
 from common.launch import describe_origin
 from common.options import RunOptions
 from common.run import Run
@@ -80,6 +79,25 @@ def test_pictures_are_made_in_eval_mode_and_each_module_gets_its_own_mode_back(t
     assert modes == [[False] * 3] * 4
 
 
+def test_a_layer_that_does_more_as_it_changes_its_mode_trains_on_after_a_picture(tmp_path):
+    class Merging(torch.nn.Linear):  # as LoRA's layers do
+        is_merged = False
+
+        def train(self, mode=True):
+            self.is_merged = not mode
+            return super().train(mode)
+
+    network, merged = torch.nn.Sequential(Merging(2, 2), torch.nn.Sequential(Merging(2, 2)).eval()), []
+
+    def picture():
+        merged.append([layer.is_merged for layer in (network[0], network[1][0])])
+        return torch.zeros(1, 1, 8, 8)
+
+    for _ in steps_of(tmp_path, IMAGES, state={"network": network}, pictures={"picture": picture}, sample_every=1):
+        assert (network[0].is_merged, network[1][0].is_merged) == (False, True)
+    assert merged == [[True, True]] * 4
+
+
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 HANDLED = [(number, signal.default_int_handler) for number in SIGNALS]
 
@@ -129,6 +147,18 @@ def test_a_layer_that_is_another_than_before_is_noted_as_a_run_is_resumed_or_beg
     assert "note: network" not in train(torch.nn.ReLU(), resume=run, steps=4)
     for options in ({"init_from": run}, {"resume": run, "steps": 5}):
         assert "note: network had ReLU(), not Tanh(): is a layer changed" in train(torch.nn.Tanh(), **options)
+
+
+def test_a_layer_that_shows_where_an_object_lies_in_memory_is_no_other_layer(tmp_path, capsys):
+    def train(function, **options):
+        layer = torch.nn.Linear(2, 2)
+        layer.extra_repr = lambda: f"function={function}"
+        list(steps_of(tmp_path, state={"network": torch.nn.Sequential(layer)}, **options))
+        return capsys.readouterr().out
+
+    train(lambda: None)
+    (run,) = tmp_path.glob("script/*")
+    assert "note: network" not in train(lambda: None, resume=run, steps=4)
 
 
 def test_what_the_run_has_used_before_main_is_not_chosen_there(tmp_path):
@@ -310,7 +340,7 @@ def left_after(last, act):
         with pytest.raises(RuntimeError, match=r"a run has one loop over run\.steps"):
             next(run.steps(state={}, pictures={}))
 
-    return SimpleNamespace(__name__="script", __file__="script.py", main=main, __doc__=None)
+    return SimpleNamespace(__name__="script", __file__="/script.py", main=main, __doc__=None)
 
 
 ARGUMENTS = "--steps 9 --batch-size 4 --device cpu --log-every 2 --runs-dir"
@@ -656,3 +686,12 @@ def test_a_run_of_several_machines_says_so_and_is_not_continued_on_one(tmp_path,
     assert command.startswith("torchrun --nnodes=2 --nproc-per-node=8 ")
     show_end(tmp_path / "script.py", tmp_path / "run", 5, 10, 16)
     assert "Continue:    on each machine, torchrun with its options, then " in capsys.readouterr().out
+    show_end(Path("no_script.py"), tmp_path / "run", 5, 10, 1)  # of a session
+    assert "Continue" not in capsys.readouterr().out
+
+
+def test_the_command_that_makes_more_images_works_in_the_current_folder(tmp_path, monkeypatch, capsys):
+    for folder, tools in ((ROOT, "scripts/tools"), (tmp_path, f"{ROOT}/scripts/tools")):
+        monkeypatch.chdir(folder)
+        show_end(tmp_path / "script.py", tmp_path / "run", 10, 10, 1)
+        assert f"More images: python {tools}/sample.py {tmp_path / 'run'} " in capsys.readouterr().out

@@ -22,6 +22,7 @@ from common.data import to_uint8
 from common.errors import BadInput
 from common.models import mlp
 from scripts.tools import evaluate, sample, translate
+from scripts.tools.finished_run import load_generator, load_network
 from scripts.tools.sample import Options
 
 
@@ -40,6 +41,12 @@ def test_what_exists_is_left_alone_but_for_the_grid_of_the_run(run, tmp_path):
     for count in (4, 9):
         sample.main(Options(run, count=count))
         assert Image.open(run / "samples.png").width == round(count**0.5) * 58 + 2
+
+
+def test_a_place_in_the_home_folder_is_there_also_where_a_shell_leaves_the_tilde(run, tmp_path, monkeypatch, outcome):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert outcome("sample", run, "--count", 4, "--output=~/grid.png")[0] == 0
+    assert (tmp_path / "grid.png").exists()
 
 
 def test_a_folder_on_a_full_disk_is_not_made(run, tmp_path, monkeypatch, outcome):
@@ -126,6 +133,41 @@ def test_a_run_with_networks_of_its_own_is_sampled_and_one_on_floats_gives_them_
             sample.main(Options(**options, output=output))
     sample.main(Options(**options, output=tmp_path / "floats.npz"))
     torch.testing.assert_close(torch.from_numpy(np.load(tmp_path / "floats.npz")["samples"]), expected)
+
+
+def test_a_network_that_holds_its_weights_in_a_list_too_and_one_made_by_a_function_are_those_of_the_run(run, tmp_path):
+    script = tmp_path / "own.py"
+    script.write_text(
+        OWN.replace(
+            "    return torch.nn.Sequential(*layers), None",
+            "    layers[1].pairs = [(layers[0].weight, layers[0].bias)]\n"
+            "    layers[1].forward = lambda given: torch.nn.functional.linear(z[0], *layers[1].pairs[0]).tanh()\n"
+            "    z = []\n"
+            "    layers[0].register_forward_pre_hook(lambda layer, given: z.__setitem__(slice(None), given))\n"
+            "    return torch.nn.Sequential(*layers), None",
+        )
+    )
+
+    def make():
+        return runpy.run_path(str(script))["make_networks"]((1, 28, 28), 8)[0]
+
+    trained = make().eval()
+    for entry, weights in (("generator", trained.state_dict()), ("average", AveragedModel(trained).state_dict())):
+        change(run, lambda checkpoint, entry=entry, weights=weights: checkpoint.update({entry: weights}))
+    z = torch.randn(5, 8, generator=torch.Generator().manual_seed(0))
+    for weights in ("last", "average"):
+        loaded = load_generator(run, f"{script}:make_networks", weights)
+        assert loaded(z).equal(trained(z).view(5, 1, 28, 28))
+        loaded = load_network(load(run), run, "generator", weights, make, "make")
+        assert loaded(z).equal(trained(z).view(5, 1, 28, 28))
+
+
+def test_a_buffer_that_no_checkpoint_has_is_that_of_the_function_given_to_load_network(own, run):
+    script, average = own
+    make = runpy.run_path(str(script))["make_networks"]
+    generator = load_network(load(run), run, "generator", "average", lambda: make((1, 28, 28), 8)[0], "make")
+    z = torch.randn(5, 8)
+    assert generator(z).equal(average.eval()(z))
 
 
 def test_a_file_of_networks_may_have_options_of_its_own_whose_annotations_are_text(own, run, tmp_path):
