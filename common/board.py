@@ -75,7 +75,7 @@ class Board:
         if step == before:  # a loop that is left in the next step is saved once more
             return
         if not values and step == self.bar.total:
-            show_lines("note: there are no curves of the last steps: the loop has not called run.log")
+            show_lines("note: there are no curves of the last steps: the loop has given run.log no results")
         values["speed/steps_per_second"] = (step - before) / (self.last_point[1] - start)
         for name, owner in state.items():
             if isinstance(owner, Optimizer):

@@ -2,12 +2,14 @@
 
 from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from inspect import get_annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import tyro
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 from typeguard import TypeCheckError, check_type
 
 from common.data import DATASETS
@@ -31,17 +33,32 @@ class Options:
 
     def __post_init__(self):
         """Raise BadInput, naming the option, for a value of another type, or a number out of its range."""
+        check_class(type(self))
         for name, kind in get_type_hints(type(self), include_extras=True).items():
             value = getattr(self, name)
             with as_bad_input(typed(name, value), TypeCheckError):
                 check_type(value, kind)
-            ranges = [mark for part in (kind, *get_args(kind)) for mark in get_args(part) if isinstance(mark, Range)]
-            numbers = value if isinstance(value, tuple) else (value,)
-            for low, high in ranges:
+            numbers = tree_leaves(value)
+            for low, high in ranges_in(kind):
                 if not all(number is None or low <= number <= high for number in numbers):
                     raise BadInput(f"{typed(name, value)}: must be from {low} to {high}")
             if any(number != number for number in numbers):  # NaN, which no range has, nor a run to resume
                 raise BadInput(f"{typed(name, value)}: must be a number")
+
+
+def ranges_in(kind: object) -> list[Range]:
+    """Return the ranges in an annotation, however deep, as in `tuple[Decay, Decay] | None`."""
+    parts = [] if isinstance(kind, Range) else get_args(kind)
+    return [kind] if isinstance(kind, Range) else [mark for part in parts for mark in ranges_in(part)]
+
+
+def check_class(kind: type[Options]) -> None:
+    """Raise BadInput for a class of options of which some would have no effect: Python's dataclasses leave them out."""
+    own = get_annotations(kind)
+    if own and "__dataclass_params__" not in vars(kind):
+        raise BadInput(f"{kind.__name__}: write @dataclass(frozen=True) above it: without, its options have no effect")
+    if bare := sorted(vars(kind).keys() & {field.name for field in fields(kind)} - own.keys()):
+        raise BadInput(f"{kind.__name__}.{bare[0]}: has no effect without its type, as in `steps: Count = 9`")
 
 
 @dataclass(frozen=True)
@@ -87,6 +104,7 @@ class RunOptions(Options):
         values = {name: value for name, value in vars(self).items() if name not in ("runs_dir", "resume")}
         if values.get("dataset", DATASETS[0]) not in DATASETS and Path(values["dataset"]).is_dir():
             values["dataset"] = str(Path(values["dataset"]).absolute())
+        values |= {name: float(value) for name, value in values.items() if isinstance(value, float)}  # of NumPy's
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
 
 

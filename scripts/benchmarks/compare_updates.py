@@ -82,6 +82,8 @@ def images_and_networks(options: StepOptions, device: torch.device) -> tuple[Ite
     """Return a stream of batches, (real, z), and new networks G and D."""
     images = load_images(options.dataset, options.image_size).to(device)
     torch.manual_seed(0)
+    if options.networks and options.model != StepOptions.model:
+        raise BadInput(f"--model={options.model}: has no effect beside --networks; leave it out")
     own = make_own_networks(options.networks, tuple(images.shape[1:]), options.z_dim) if options.networks else None
     networks = own or options.make_networks(images.shape[1:])
     if not all(isinstance(network, nn.Module) for network in networks):

@@ -145,7 +145,7 @@ def load_network(
     average = find_average(checkpoint, name) if weights == "average" else None
     if (average or name) not in checkpoint:
         raise BadInput(f"{run}: holds no network called {average or name}; a script must have it in `state`")
-    with as_bad_input(f"{run}: does not hold this network, of {maker}", Exception):
+    with as_bad_input(f"{run}: its {average or name} does not hold this network, of {maker}", Exception):
         with torch.device(device):
             network = holder = make()
         if average:  # its names are those in an AveragedModel, which would make a copy

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from unittest import mock
 
+import numpy as np
 import pytest
 
 from common.errors import BadInput, counted, one_line
@@ -24,6 +25,8 @@ class Own(RunOptions):
     free: float = 0.0
     path: Path | None = None
     switch: bool = False
+    rates: tuple[Decay, Decay] | None = None
+    nested: tuple[tuple[Decay, Decay], ...] = ()
 
 
 REFUSED = [
@@ -34,6 +37,8 @@ REFUSED = [
     ({"count": 0}, "--count=0: must be from 1 to 1000000000"),
     ({"batch_size": 0}, "--batch-size=0: must be from 1 to"),
     ({"kind": "c"}, "--kind=c: "),
+    ({"rates": (0.5, 1.0)}, "--rates=(0.5, 1.0): must be from 0 to 0.999999"),
+    ({"nested": ((0.5, -1.0),)}, "--nested=((0.5, -1.0),): must be from 0 to 0.999999"),
 ]
 
 
@@ -89,3 +94,26 @@ def test_a_text_that_is_given_empty_where_it_may_be_left_out_is_refused():
             parse(resumed, Own)
     with mock.patch("sys.argv", ["own.py", "--text="]):
         assert parse(resumed, Own).text == ""
+
+
+def test_options_that_python_would_leave_out_are_refused():
+    class Bare(RunOptions):
+        steps: Count = 3
+
+    @dataclass(frozen=True)
+    class Untyped(RunOptions):
+        steps = 3
+
+    class Inherited(RunOptions):
+        def double(self):
+            return 2 * self.steps
+
+    with pytest.raises(BadInput, match="Bare: write @dataclass"):
+        Bare()
+    with pytest.raises(BadInput, match=r"Untyped\.steps: has no effect without its type"):
+        Untyped()
+    assert Inherited(steps=3).double() == 6
+
+
+def test_a_rate_of_numpy_is_stored_as_a_number():
+    assert type(Own(rate=np.float64(1.5)).to_store()["rate"]) is float
