@@ -23,6 +23,7 @@ class Steps:
     twice: Lines = field(default_factory=lambda: defaultdict(set))  # the step, the other one's
     reused: Lines = field(default_factory=lambda: defaultdict(set))  # the pass, the one before, the step
     bare: int = 0  # steps that found no gradient, since the last one that did
+    last: dict[int, int] = field(default_factory=dict)  # by parameter: the last step that found one, counted from 1
     repeated: set[Place] = field(default_factory=set)  # steps whose gradients had all been used
     used_by_hand: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))  # passes, by parameter
 
@@ -80,6 +81,7 @@ def _note_step(steps: Steps, row: StepRow, first: dict[tuple[int, int], StepRow]
     steps.bare = 0 if row.sums else steps.bare + 1
     for passes, numbers in row.sums.items():
         steps.moved_parameters |= numbers
+        steps.last |= dict.fromkeys(numbers, steps.places.total())
         for call in map(calls.get, passes):
             handed = not numbers <= call.reached  # of which, is not known
             call.users[row.optimizer] |= call.reached | numbers if handed else numbers

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gradient_audit.facts import Facts
-from gradient_audit.findings import Sentence
+from gradient_audit.findings import LIMIT, Sentence
 from gradient_audit.holders import unused_gradients
 
 RANK = 190
@@ -30,4 +30,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
             cure = TARGET
         elif unused.meant == "backbone":
             text = f"{facts.count_of(unused.ownerless, network)} of {{}} are held by no optimizer."
+        calls = facts.history.calls.values()
+        if any(call.kind == "grad" and call.began.crossed & unused.ownerless for call in calls):
+            cure = f"{LIMIT}, of what is to be trained: `autograd.grad()` may need these."
         yield Sentence(text, (network,), places, cure)

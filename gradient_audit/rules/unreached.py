@@ -8,7 +8,7 @@ from gradient_audit.graphs import losses_without_pass, passes_cut_off
 from gradient_audit.holders import mistaken_optimizers, unused_gradients
 from gradient_audit.places import Place
 from gradient_audit.steps import Steps
-from gradient_audit.terms import rebuilt_losses, zero_terms
+from gradient_audit.terms import IDLE_AFTER, rebuilt_losses, zero_terms
 
 RANK = 90
 SEVERITY = "error"
@@ -44,6 +44,11 @@ def find(facts: Facts) -> Iterator[Sentence]:
             text = f"the last {steps.bare} steps of an optimizer of {{}} found no gradient."
             question = bool(steps.moved_parameters or is_frozen)
             yield Sentence(text, facts.networks_of(held), steps.places, BARE, question)
+        for network, ids in facts.parameters.items() if not steps.bare else ():
+            still = min((steps.places.total() - steps.last[n] for n in ids.keys() & steps.last.keys()), default=0)
+            if still >= IDLE_AFTER:
+                text = f"the last {still} steps of the optimizer found gradients of others, and none of {{}}."
+                yield Sentence(text, (network,), steps.places, BARE, question=True)
         for shape in facts.optimizers[key].constants if key in facts.optimizers else ():
             text = f"a tensor of shape {[*shape]} had no gradient whenever its optimizer stepped."
             yield Sentence(text, (), steps.places)

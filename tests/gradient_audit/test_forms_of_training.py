@@ -57,6 +57,21 @@ def test_gradients_are_used_also_after_the_passes_watched_in_detail(network, opt
     assert not audit.findings and not audit.unjudged
 
 
+def test_a_network_that_gets_no_gradient_after_the_first_step_is_asked_about_also_beside_others_of_its_optimizer():
+    first, second = nn.Linear(2, 2), nn.Linear(2, 1)
+    optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+    for times, is_asked in ((6, False), (7, True)):
+        first.requires_grad_(True)
+        with GradientAudit(first=first, second=second) as audit:
+            for _ in range(times):
+                optimizer.zero_grad()
+                second(first(torch.ones(1, 2))).sum().backward()
+                optimizer.step()
+                first.requires_grad_(False)
+        questions = [(f.kind, f.networks) for f in audit.findings if f.severity == "question"]
+        assert questions == ([("unreached", ("first",))] if is_asked else [])
+
+
 def test_a_fused_step_that_grad_scaler_skips_uses_nothing(network):
     optimizer = torch.optim.Adam(network.parameters(), fused=True)
     scaler = torch.amp.GradScaler("cpu")
