@@ -92,8 +92,9 @@ class Parameters:
     def note_gradient(self, parameter: Tensor) -> None:
         """Note that the pass that runs has come to a parameter."""
         given = parameter.grad is not None or len(parameter._post_accumulate_grad_hooks) > 1  # another has used it
-        if given and parameter.requires_grad and self.activity.call and not self.activity.is_elsewhere():
-            account = self.accounts[id(parameter)]
+        account = self.accounts.get(id(parameter))  # None of a copy that only a graph holds
+        is_watched = account and self.activity.call and not self.activity.is_elsewhere()
+        if given and parameter.requires_grad and is_watched:
             account.reached = True
             self.activity.call.reached.add(account.number)
 
