@@ -125,7 +125,7 @@ def finite_states(state: dict[str, Any], step: int) -> dict[str, Any]:
 
 
 def load_checkpoint(run: Path, opened: ExitStack | None = None) -> dict[str, Any]:
-    """Return what `Run.save` wrote into `run`, a folder, which `opened` locks first, or the file; executes nothing."""
+    """Return what a run has written into `run`, a folder, which `opened` locks first, or the file; executes nothing."""
     path = run / "checkpoint.pt" if run.is_dir() else run
     if not path.is_file():
         raise BadInput(f"{path}: not found; name the folder of a run that has saved a checkpoint")
@@ -147,8 +147,7 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
     for name in ("data_shapes", "data_types", "classes", "label_checksums"):
         if (now := facts[name]) != (before := stored.get(name, now)):  # older runs lack some
             raise BadInput(f"--resume {run}: the {name} are {now}, but were {before}; use the same data")
-    entries = {name: value for name, value in stored.items() if isinstance(value, dict)}
-    parts = {n for n, e in entries.items() if "param_groups" in e or any(isinstance(x, Tensor) for x in tree_leaves(e))}
+    parts = {name for name, value in stored.items() if isinstance(value, dict)} - {*facts, "sums", "averages", "layers"}
     if lost := sorted((parts | stored["settings"].keys()) - state.keys()):
         raise BadInput(f"--resume {run}: its checkpoint also has {', '.join(lost)}, which `state` lacks; add it")
     for name, owner in state.items():

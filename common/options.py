@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from inspect import get_annotations
 from pathlib import Path
+from types import MemberDescriptorType
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import tyro
@@ -57,7 +58,8 @@ def check_class(kind: type[Options]) -> None:
     own = get_annotations(kind)
     if own and "__dataclass_params__" not in vars(kind):
         raise BadInput(f"{kind.__name__}: write @dataclass(frozen=True) above it: without, its options have no effect")
-    if bare := sorted(vars(kind).keys() & {field.name for field in fields(kind)} - own.keys()):
+    names = {name for name, value in vars(kind).items() if not isinstance(value, MemberDescriptorType)}  # of slots
+    if bare := sorted(names & {field.name for field in fields(kind)} - own.keys()):
         raise BadInput(f"{kind.__name__}.{bare[0]}: has no effect without its type, as in `steps: Count = 9`")
 
 
@@ -95,14 +97,16 @@ class RunOptions(Options):
 
     def check_chosen(self, given: "RunOptions") -> None:
         """Raise BadInput where main has chosen what the run used before: it can choose other options by the images."""
-        for name in ("batch_size", "seed", "device"):
+        for name in ("batch_size", "seed", "device", "precision"):
             if (chosen := getattr(self, name)) != getattr(given, name):
                 raise BadInput(f"{typed(name, chosen)}: chosen by main, too late: the run has begun with another")
 
     def to_store(self) -> dict[str, Any]:
         """Return the options as a checkpoint holds them, by name: without paths of this machine, but for the data."""
-        values = {name: value for name, value in vars(self).items() if name not in ("runs_dir", "resume")}
-        if values.get("dataset", DATASETS[0]) not in DATASETS and Path(values["dataset"]).is_dir():
+        names = [field.name for field in fields(self) if field.name not in ("runs_dir", "resume")]
+        values = {name: getattr(self, name) for name in names}
+        is_text = isinstance(values.get("dataset"), str)
+        if is_text and values["dataset"] not in DATASETS and Path(values["dataset"]).is_dir():
             values["dataset"] = str(Path(values["dataset"]).absolute())
         values |= {name: float(value) for name, value in values.items() if isinstance(value, float)}  # of NumPy's
         return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}

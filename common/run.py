@@ -174,17 +174,16 @@ class Run(AbstractContextManager):
             show(self.board.bar.update, step - self.board.bar.n)
         if is_regular or step == options.steps:
             sums = self.ranks.mean_sums(self.sums, self.device)
-            means = {name: total / count for name, (total, count) in sums.items()}
             if self.board:
-                self.board.add_points(step, means, self.state)
+                self.board.add_points(step, {n: total / count for n, (total, count) in sums.items()}, self.state)
         if is_regular:  # not after the last step: a resumed run that gets more has the points of one that had them
             self.sums = {}
         if self.board and (is_last or step % options.sample_every == 0):
             self.board.draw(step, self.state)
         if is_last or step % options.checkpoint_every == 0:
-            self.save()
+            self._save()
 
-    def save(self) -> None:
+    def _save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if that cannot be."""
         content = self.facts | {"averages": checkpoint.averages_in(self.state, fewest_updates=1), "step": self.step}
         content |= {"layers": layers_in(self.state), "sums": self.ranks.mean_sums(self.sums, self.device)}

@@ -11,7 +11,7 @@ from gradient_audit.players import mixtures, oppositions
 RANK = 20
 SEVERITY = "error"
 MEANING = """A step used the sum of two losses' gradients, of which one was for another network. Or D stepped on G's
-loss alone, against its own."""
+loss alone, against its own. As a question: the losses may be meant for one network."""
 CURE = f"{LIMIT}, or clear the gradients that are not for the step."
 MISTAKES = ("d-steps-on-g-loss",)
 EXHIBITS = ("bugs/lightning_gan_leak.py", "bugs/d_steps_on_g_loss_alone.py", "clean/chained_discriminators.py")

@@ -12,9 +12,10 @@ from gradient_audit.terms import IDLE_AFTER, rebuilt_losses, zero_terms
 
 RANK = 90
 SEVERITY = "error"
-MEANING = """Parameters had no gradient whenever their optimizer stepped, or in its last steps, as when a network stays
-frozen. As a question: the first layers, or what a loss gets by way of `round()` or the like alone, had one of exactly
-zero at every step; or the script writes others to them, as to an average or a target that the optimizer holds."""
+MEANING = """Parameters had no gradient whenever their optimizer stepped. As a question: they had none in its last
+steps, as when a network stays frozen; the first layers, or what a loss gets by way of `round()` or the like alone, had
+one of exactly zero at every step; or the script writes others to them, as to an average or a target that the optimizer
+holds."""
 CURE = """See whether `detach()` or `no_grad()` cuts them off, whether `zero_grad()` comes between `backward()` and
 `step()`, and whether the forward pass uses them at all."""
 MISTAKES = ("detached-fakes", "optimizer-old-weights")

@@ -76,6 +76,7 @@ def _cure(facts: Facts, network: str, wasted: list[tuple[Call, set[int]]]) -> st
     cure = ASSIGNED if all(p.kind == "grad" for p, _ in wasted) else CURE
     if any(facts.leads_on(p, network) for p, _ in wasted):
         cure = f"{LIMIT}."  # `detach()` there would cut off those whom the loss is for
+        cure += " If the script reads them, this is right." if any(p.read for p, _ in wasted) else ""
     networks = [name for p, _ in wasted for name in facts.networks_of(p.used)]
     if networks and all(facts.networks[name].kind == "parameter" for name in networks):
         names = dict.fromkeys(name.rstrip("'") for name in networks)  # made anew in each step

@@ -172,7 +172,7 @@ def test_a_resumed_run_has_the_same_parts_and_the_same_kind_of_optimizer(tmp_pat
 
 
 def test_parts_that_an_older_run_has_are_asked_for_and_counts_of_several_processes_may_be_no_whole_numbers():
-    facts = dict.fromkeys(("data_shapes", "data_types", "classes", "label_checksums"))
+    facts = dict.fromkeys(("data_shapes", "data_types", "classes", "label_checksums", "settings"))
     stored = {"settings": {}, "sums": {"loss/odd": (1.0, 0.5)}}
     assert load_state({}, stored, facts, Path("run")) == {"loss/odd": (1.0, 0.5)}
     with pytest.raises(BadInput, match="its checkpoint also has average, which `state` lacks"):

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 from unittest import mock
@@ -117,3 +118,27 @@ def test_options_that_python_would_leave_out_are_refused():
 
 def test_a_rate_of_numpy_is_stored_as_a_number():
     assert type(Own(rate=np.float64(1.5)).to_store()["rate"]) is float
+
+
+def test_what_an_options_class_keeps_for_itself_is_no_option():
+    @dataclass(frozen=True)
+    class Cached(RunOptions):
+        dataset: str | None = None
+
+        @cached_property
+        def double(self):
+            return 2 * self.steps
+
+    options = Cached()
+    assert options.double == 4000 and "double" not in options.to_store()
+
+    @dataclass(frozen=True, slots=True)
+    class Slots(RunOptions):
+        warm: int = 3
+
+    assert Slots().to_store()["warm"] == 3
+
+
+def test_the_precision_is_not_chosen_after_the_run_has_read_it():
+    with pytest.raises(BadInput, match="--precision=bf16: chosen by main, too late"):
+        Own(precision="bf16").check_chosen(Own())

@@ -444,6 +444,17 @@ def test_an_error_of_a_script_s_own_lines_keeps_its_traceback_also_one_of_files(
             call(left_after(3, mock.Mock(side_effect=error)), *ARGUMENTS.split(), tmp_path)
 
 
+def test_a_part_that_was_added_to_the_state_in_the_loop_is_asked_for_as_a_run_is_resumed(tmp_path):
+    network, state = torch.nn.Linear(1, 1), {}
+    state["optimizer"] = torch.optim.SGD(network.parameters(), lr=0.1)
+    with open_run(tmp_path) as run:
+        for _ in run.steps(IMAGES, state=state, pictures={}):
+            state["schedule"] = torch.optim.lr_scheduler.ExponentialLR(state["optimizer"], 0.9)
+    del state["schedule"]
+    with pytest.raises(BadInput, match="its checkpoint also has schedule, which `state` lacks"):
+        list(steps_of(tmp_path, IMAGES, state=state, resume=run.folder, steps=5))
+
+
 def test_two_runs_in_one_process_may_take_turns(tmp_path):
     parts = [torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)]
     optimizers = [torch.optim.SGD(part.parameters()) for part in parts]
@@ -621,9 +632,9 @@ def test_a_full_disk_is_told_in_one_line_and_the_last_checkpoint_stays(
         if self.step == 4:
             event(self)
 
-    save, hook = Run.save, mock.Mock()
+    save, hook = Run._save, mock.Mock()
     monkeypatch.setattr(threading, "excepthook", hook)
-    monkeypatch.setattr(Run, "save", save_once)
+    monkeypatch.setattr(Run, "_save", save_once)
     line, run = stop_in_the_middle(arguments, tmp_path, outcome)
     assert line == f"error: {named.format(run=run)}: cannot be written: {os.strerror(errno.EFBIG)}"
     assert threading.excepthook is hook
