@@ -190,7 +190,8 @@ def load_initial_weights(state: dict[str, Any], checkpoint: dict[str, Any], run:
         if isinstance(network, nn.Module) and not isinstance(network, AveragedModel):
             hint = f"--init-from {run}: does not hold this {name}; its networks are those of {had}; take the same"
             with as_bad_input(hint, Exception):  # of any type, in a damaged file
-                weights = checkpoint[(average := checkpoint["averages"].get(name)) or name]
+                average = checkpoint["averages"].get(name)
+                weights = checkpoint[average or name]
                 if average or any("_orig_mod." in key for key in weights):  # of AveragedModel, of torch.compile()
                     prefix, names = "module." if average else "", [key for key in weights if key != "n_averaged"]
                     weights = {key.removeprefix(prefix).replace("_orig_mod.", ""): weights[key] for key in names}

@@ -13,11 +13,11 @@ from torch import Tensor
 from torchvision.datasets import CIFAR10, MNIST, FashionMNIST
 from torchvision.transforms.v2.functional import resize
 
-from common.errors import BadInput, as_bad_input, show_lines
+from common.errors import ROOT, BadInput, as_bad_input, show_lines
 from common.image_files import Fit, image_paths, load_files
 
 ASSETS = Path(__file__).parent / "assets"
-DOWNLOADS = Path(__file__).resolve().parents[1] / "data"
+DOWNLOADS = ROOT / "data"
 TORCHVISION = {"mnist": MNIST, "fashion-mnist": FashionMNIST, "cifar10": CIFAR10}
 DATASETS = ("mnist5k", *TORCHVISION)  # by name; any other value is the path of a folder
 ON_DEVICE = 2**32  # bytes of images that are copied to the device; of more, each batch is

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 from typeguard import TypeCheckError, check_type
 
 from common.data import DATASETS
-from common.errors import BadInput, as_bad_input
+from common.errors import ROOT, BadInput, as_bad_input
 from common.image_files import Fit
 from common.models import MODELS
 
@@ -87,7 +87,7 @@ class RunOptions(Options):
     seed: Seed = 0  # Fixes the initial weights, the noise and the order of the images.
     device: str | None = None  # cpu, cuda, cuda:1, ... None: CUDA where it is available.
     precision: Literal["fp32", "bf16"] = "fp32"  # bf16: forward passes in bfloat16; weights and losses in float32.
-    runs_dir: Path = Path(__file__).resolve().parents[1] / "runs"  # Where the run's folder <script>/<time> is made.
+    runs_dir: Path = ROOT / "runs"  # Where the run's folder <script>/<time> is made.
     name: str | None = None  # Added to the name of that folder.
     log_every: Count = 50  # Steps between two points of the curves, which are means over these steps.
     sample_every: Count = 250  # Steps between two sample grids.

@@ -103,8 +103,8 @@ def _meaning(facts: Facts, unused: Unused) -> str:
     # A gradient that comes to it through a network that an optimizer holds comes to a part, no judge.
     trained = [name for name in facts.networks_of(facts.owned) if name != unused.network]
     to_train = any(facts.leads_through(p, name, unused.network) for p in unused.passes for name in trained)
-    steps_missed = {*unused.passes, *facts.once(unjudged_passes)}  # the passes of a loss of its own may be unjudged
-    to_train |= any(p.reached <= ids.keys() for p in steps_missed)
+    passes = {*unused.passes, *facts.once(unjudged_passes)}  # those of a loss of its own may be unjudged
+    to_train |= any(p.reached <= ids.keys() for p in passes)
     left_out = unused.network in facts.once(left_out_networks)
     if not (ids.keys() & facts.owned or to_train or left_out):
         leads_on = any(facts.leads_on(p, unused.network) for p in unused.passes)
@@ -121,7 +121,7 @@ def _are_first_layers(facts: Facts, names: dict[int, str], ownerless: set[int]) 
     layers = [(number, name.rpartition(".")[0]) for number, name in names.items()]
     trained = [layer for number, layer in layers if number in facts.owned]
     own = {layer for number, layer in layers if number in ownerless}
-    if all(any(f".{each}".startswith(f".{layer}.".replace("..", ".")) for each in trained) for layer in own):
+    if all(any(not layer or each.startswith(f"{layer}.") for each in trained) for layer in own):
         return False
     first = next((index for index, (number, _) in enumerate(layers) if number in facts.owned), 0)
     before = {number: layer for number, layer in layers[:first] if layer not in trained}

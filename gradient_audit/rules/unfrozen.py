@@ -18,6 +18,7 @@ EXHIBITS = ("bugs/deblurgan_vgg_unfrozen.py", "clean/backbone_frozen.py")
 
 def find(facts: Facts) -> Iterator[Sentence]:
     """Yield judges, targets, first layers and tables of embeddings that no optimizer holds."""
+    crossed = set().union(*(c.began.crossed for c in facts.history.calls.values() if c.kind == "grad"))
     for unused in facts.once(unused_gradients):
         if not unused.meant:
             continue
@@ -30,7 +31,6 @@ def find(facts: Facts) -> Iterator[Sentence]:
             cure = TARGET
         elif unused.meant == "backbone":
             text = f"{facts.count_of(unused.ownerless, network)} of {{}} are held by no optimizer."
-        calls = facts.history.calls.values()
-        if any(call.kind == "grad" and call.began.crossed & unused.ownerless for call in calls):
+        if crossed & unused.ownerless:
             cure = f"{LIMIT}, of what is to be trained: `autograd.grad()` may need these."
         yield Sentence(text, (network,), places, cure)
