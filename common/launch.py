@@ -4,8 +4,8 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,8 +37,9 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
         dist.destroy_process_group()
 
 
-def open_run(script: str | Path, options: RunOptions, stored: dict | None = None) -> Run:
-    """Pick the device, seed torch, and return a run of `script`. stored: the checkpoint of the run to continue."""
+@contextmanager
+def open_run(script: str | Path, options: RunOptions, stored: dict | None = None) -> Iterator[Run]:
+    """Pick the device, seed torch, and yield a run of `script`. stored: the checkpoint of the run to continue."""
     if options.resume and not stored:  # its folder would be written over
         raise BadInput(f"resume={options.resume}: only the command line continues a run, with --resume; leave it out")
     if is_among(options.runs_dir, getattr(options, "dataset", None)) and not stored:
@@ -48,7 +49,8 @@ def open_run(script: str | Path, options: RunOptions, stored: dict | None = None
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32
         torch.cuda.set_device(device)
-    return Run(path, options, device, describe_origin(path, device), stored)
+    with Run(path, options, device, describe_origin(path, device), stored) as run:
+        yield run
 
 
 def pick_device(name: str | None) -> torch.device:

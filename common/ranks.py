@@ -19,8 +19,8 @@ class Ranks:
         """Find the other processes if torchrun has started this one; raises BadInput for an uneven split."""
         self.rank, self.count = connect()
         self.is_main = self.rank == 0  # only rank 0 writes and prints
-        if batch_size % self.count:
-            raise BadInput(f"--batch-size {batch_size}: must be a multiple of the {self.count} processes")
+        if batch_size < 1 or batch_size % self.count:
+            raise BadInput(f"--batch-size {batch_size}: must be 1 or more, a multiple of the {self.count} processes")
         size = batch_size // self.count
         self.rows = slice(self.rank * size, (self.rank + 1) * size)  # those of the global batch that are this rank's
 

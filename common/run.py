@@ -28,10 +28,11 @@ class Run(AbstractContextManager):
     def __init__(self, script: Path, options: RunOptions, device: torch.device, origin: dict, stored: dict | None):
         """Find the other processes. origin: where the run comes from. stored: the checkpoint of the run to continue."""
         self.script, self.options, self.device, self.stored = script, options, device, stored
+        self.name = script.stem if script.suffix == ".py" else script.name  # of a session, as gan_v1.5
         self.given = options  # as on the command line: main may put others into `options`, chosen by the images
         self.ranks = Ranks(options.batch_size)
         if self.ranks.is_main and not options.resume:  # before data are read
-            checkpoint.check_place(options.runs_dir / script.stem, options.name)
+            checkpoint.check_place(options.runs_dir / self.name, options.name)
         self.generator = torch.Generator().manual_seed(seed_for(options.seed))  # of draws that all ranks share
         self.is_precise = options.precision == "fp32"  # until main has called `precision`, if that is bf16
         self.folder: Path | None = None  # that of the run, once its loop has begun
@@ -110,7 +111,7 @@ class Run(AbstractContextManager):
         """Check data and state, load what the state begins with, and make or lock the folder of the run."""
         options, state = self.options, self.state
         options.check_chosen(self.given)
-        facts = {"script": self.script.stem, "options": options.to_store(), "settings": checkpoint.settings_in(state)}
+        facts = {"script": self.name, "options": options.to_store(), "settings": checkpoint.settings_in(state)}
         facts |= describe_data(data, options.batch_size)
         if any(theirs != facts for theirs in self.ranks.gather(facts)):
             raise BadInput("the processes have different options or images; start all with the same command")
@@ -131,7 +132,7 @@ class Run(AbstractContextManager):
         if self.ranks.is_main:
             note_images(sums, places)
             note_networks(before.get("layers"), state)
-            place = options.runs_dir / self.script.stem
+            place = options.runs_dir / self.name
             self.folder = options.resume or checkpoint.make_folder(place, options.name, self.opened)
         self.folder = self.ranks.gather(self.folder)[0]
 

@@ -37,8 +37,10 @@ def test_the_local_rows_are_the_batch_cut_into_equal_parts(count, size):
 
 
 def test_a_batch_that_cannot_be_cut_into_equal_parts_is_refused():
-    with pytest.raises(BadInput, match="--batch-size 7: must be a multiple of the 2 processes"):
+    with pytest.raises(BadInput, match="--batch-size 7: must be 1 or more, a multiple of the 2 processes"):
         rank_of(0, 2, 7)
+    with pytest.raises(BadInput, match="--batch-size 0: must be 1 or more"):  # of an option without a range
+        rank_of(0, 1, 0)
 
 
 def train_with_own_seeds(folder):

@@ -86,13 +86,15 @@ def test_runs_inside_of_the_folder_of_images_are_refused(tmp_path, refusal):
         (tmp_path / "images" / "runs").mkdir(exist_ok=True)
         line = refusal("gan_detach", "--dataset", images, "--runs-dir", tmp_path / "images" / "runs")
         assert "is in --dataset, which would get its samples" in line
-    with pytest.raises(BadInput, match="is in --dataset"):
-        open_run("gan_detach.py", GanOptions(dataset=str(tmp_path), runs_dir=tmp_path / "runs", device="cpu"))
+    options = GanOptions(dataset=str(tmp_path), runs_dir=tmp_path / "runs", device="cpu")
+    with pytest.raises(BadInput, match="is in --dataset"), open_run("gan_detach.py", options):
+        pass
 
 
 def test_a_session_that_would_write_over_a_run_and_weights_of_another_name_are_refused(tmp_path):
-    with pytest.raises(BadInput, match="only the command line continues a run"):
-        open_run("gan_detach.py", GanOptions(resume=tmp_path, device="cpu"))
+    options = GanOptions(resume=tmp_path, device="cpu")
+    with pytest.raises(BadInput, match="only the command line continues a run"), open_run("gan_detach.py", options):
+        pass
     with pytest.raises(BadInput, match="weights must be 'average' or 'last', not 'ema'"):
         load_network({}, tmp_path, "generator", "ema", dict, "gan_detach.py")
 

@@ -26,6 +26,7 @@ from processes import ended, fork, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.optim.swa_utils import AveragedModel
 
+from common import launch
 from common.errors import BadInput, Stopped, show_end
 from common.launch import describe_origin
 from common.options import RunOptions
@@ -174,6 +175,16 @@ def test_the_seed_fixes_what_is_drawn_for_the_initial_weights(tmp_path):
         with open_run(tmp_path, seed=seed):
             drawn.append(torch.rand(1).item())
     assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_a_session_has_its_runs_in_a_with_alone_and_in_a_folder_of_the_name_that_it_gave(tmp_path):
+    options = RunOptions(steps=1, runs_dir=tmp_path, device="cpu")
+    with pytest.raises(AttributeError, match="steps"):  # `break` would save nothing
+        launch.open_run("gan_v1.5", options).steps(state={}, pictures={})
+    with launch.open_run("gan_v1.5", options) as run:
+        for step in run.steps(state={}, pictures={}):
+            run.log(*step, {})
+    assert run.folder.parent == tmp_path / "gan_v1.5"
 
 
 UNLOADABLE = SimpleNamespace(state_dict=lambda: {"path": Path("x")})
