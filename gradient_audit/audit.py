@@ -30,8 +30,9 @@ class GradientAudit(Report):
 
     After the block, also if the code inside raised, `events` are what happened in order, `passes` the backward passes
     among them, `findings` what is wrong, doubtful or wasteful, and `trace` what these were found from. Raises TypeError
-    if a network is no `nn.Module`. Another `with` of the same audit begins anew. Without names, it finds the networks
-    that the block makes; a pass through others raises TypeError.
+    if a network is no `nn.Module`. One whose parts have different optimizers is shown as its parts: `gan.generator`.
+    Another `with` of the same audit begins anew. Without names, it finds the networks that the block makes; a pass
+    through others raises TypeError.
 
     The first 12 backward passes, and four after a line's first pass or step, are watched in detail, up to the next
     step, which takes time, unless a network is compiled. The audit changes no number, no version and no
@@ -80,9 +81,10 @@ class GradientAudit(Report):
         if kind and not stopped:
             judgement.not_run = ""
         calls = [row for row in judgement.events if isinstance(row, Call)]
-        unreached = [name for name in self._named or () if calls and all(call.cells[name] == "-" for call in calls)]
-        self.strangers = bool(unreached) and len(unreached) == len(self._named) and not judgement.findings
-        frozen = {name for name in unreached if not any(p.requires_grad for p in self._named[name].parameters())}
+        named = self.networks if self._named else {}
+        unreached = [name for name in named if calls and all(call.cells[name] == "-" for call in calls)]
+        self.strangers = bool(unreached) and len(unreached) == len(named) and not judgement.findings
+        frozen = {name for name in unreached if not any(p.requires_grad for p in named[name].parameters())}
         if missed := [name for name in unreached if name not in frozen]:
             self.unreached = f"No backward pass came to {joined(missed)}."
             judgement.not_run = f"{self.unreached} {judgement.not_run}".rstrip()

@@ -1,4 +1,4 @@
-"""scaler.step() of an optimizer that has no gradients."""
+"""scaler.step() of an optimizer that has no gradients, or scaler.update() in a turn without a step()."""
 
 import torch
 
@@ -6,9 +6,9 @@ from gradient_audit.mistakes.one_weight import one_weight_gan
 
 MESSAGES = ("No inf checks were recorded", "_scale is None", "_growth_tracker is None")
 WHY = """The scaler found no gradients for this optimizer: backward() of its loss was not called, reached other weights,
-or the loss was not scaled. Calling update() in a step without step() gives a similar message."""
+or the loss was not scaled. "prior to update" says that update() came in a turn of the loop without step()."""
 CURE = """scaler.scale(g_loss).backward() before scaler.step(optimizer_g), or, where G has none in this turn, skip that
-step; one scaler and one update() for both."""
+step; one scaler, and one update() for both, only after a step(), as in the last turn of an accumulation."""
 RIGHT_RETURNS = [[0.01]]
 
 

@@ -9,10 +9,20 @@ from gradient_audit.trace import ScaleWrong
 RANK = 110
 SEVERITY = "error"
 MEANING = """Gradients were clipped while they were multiplied by the loss scale of GradScaler, or divided by a loss
-scale that their loss was not multiplied by, or not divided before the step."""
+scale that their loss was not multiplied by, as after an `update()` between, or not divided before the step."""
 CURE = "Call `scaler.unscale_(optimizer)` before."
 MISTAKES = ("clip-before-unscale",)
-EXHIBITS = ("bugs/clipped_while_scaled.py", "bugs/loss_not_scaled.py", "clean/clipped_after_unscale.py")
+TEXTS = {
+    "multiplied": "a step used gradients that were multiplied by the scale of GradScaler, and not divided by it.",
+    "divided": "gradients were divided by the scale of GradScaler, and their loss was not multiplied by it.",
+    "another": "gradients were divided by another scale of GradScaler than their loss was multiplied by.",
+}
+CURES = {
+    "multiplied": "`scaler.step(optimizer)`, then `scaler.update()`.",
+    "divided": "`scaler.scale(loss).backward()`.",
+    "another": "`scaler.update()` after their step, not between their passes; a scaler for each that steps more often.",
+}
+EXHIBITS = ("bugs/clipped_while_scaled.py", "bugs/scale_changes_between.py", "clean/clipped_after_unscale.py")
 
 
 def find(facts: Facts) -> Iterator[Sentence]:
@@ -20,10 +30,5 @@ def find(facts: Facts) -> Iterator[Sentence]:
     for place, fate in facts.history.ledger.clips.items():
         if fate == "scaled":
             yield Sentence("gradients were clipped while they were multiplied by the loss scale.", (), [place])
-    for place, divided in {wrong.place: wrong.divided for wrong in facts.of(ScaleWrong)}.items():
-        text = "a step used gradients that were multiplied by the scale of GradScaler, and not divided by it."
-        cure = "`scaler.step(optimizer)`, then `scaler.update()`."
-        if divided:
-            text = "gradients were divided by the scale of GradScaler, and their loss was not multiplied by it."
-            cure = "`scaler.scale(loss).backward()`."
-        yield Sentence(text, (), [place], cure)
+    for place, how in {wrong.place: wrong.how for wrong in facts.of(ScaleWrong)}.items():
+        yield Sentence(TEXTS[how], (), [place], CURES[how])

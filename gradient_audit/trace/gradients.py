@@ -61,7 +61,7 @@ class ScaleWrong(Event):
     """Gradients were divided by a scale that their loss was not multiplied by, or the other way round."""
 
     place: Place
-    divided: bool
+    how: str  # "divided" only, "multiplied" only, or divided by "another"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.naming import named, places_in
 from gradient_audit.watch.networks import Networks, is_leaf
 from gradient_audit.watch.optimizers import is_of_torch
-from gradient_audit.watch.settling import settle
+from gradient_audit.watch.settling import settle, settle_named
 from gradient_audit.watch.sources import PARAMETER
 from gradient_audit.watch.splitting import unused_totals
 from gradient_audit.watch.tensors import parameters_of, tensors_in
@@ -44,7 +44,7 @@ class Ending:
         """
         networks = self.networks
         if networks.named is not None:
-            return networks.named, {}
+            return settle_named(networks)
         networks.name_modules([frame for frame, _ in traceback.walk_tb(raised)])
         gc.collect()  # dead modules that hold one another
         self.parameters.expect(*networks.known)

@@ -26,7 +26,7 @@ class Gradients:
         self.optimizers, self.lineage = optimizers, lineage
         self.parameters, self.session = lineage.parameters, lineage.session
         self.guard, self.activity = self.session.guard, self.session.activity
-        self.scaled: set[int] = set()  # sequence numbers of losses that GradScaler has multiplied
+        self.scaled: dict[int, float] = {}  # the scales of losses that GradScaler has multiplied, by sequence number
         self.divided: set[int] = set()  # passes whose gradients it has divided
 
     def look_at_all(self) -> None:
@@ -117,8 +117,9 @@ class Gradients:
         passes = set().union(*(self.session.ledger.balances[account.number].passes for account, _ in accounts))
         for number in passes if scaler.get_scale() != 1 else ():
             call = self.session.calls.get(number)
-            if call and call.kind == "backward" and not call.nodes & self.scaled:
-                self.session.add(trace.ScaleWrong(call.place, divided=True))
+            scales = {self.scaled[node] for node in call.nodes & self.scaled.keys()} if call else ()
+            if call and call.kind == "backward" and scaler.get_scale() not in scales:
+                self.session.add(trace.ScaleWrong(call.place, "another" if scales else "divided"))
         self.divided |= passes
         grads = {account.number: parameter.grad for account, parameter in accounts}
         read = grads if self.activity.detailed else {}
@@ -128,7 +129,8 @@ class Gradients:
     @guarded
     def note_scaling(self, scaler: torch.amp.GradScaler, losses: object) -> None:
         losses = losses if scaler.is_enabled() and scaler.get_scale() != 1 else ()
-        self.scaled |= {loss.grad_fn._sequence_nr() for loss in tensors_in(losses) if loss.grad_fn is not None}
+        scaled = [loss.grad_fn._sequence_nr() for loss in tensors_in(losses) if loss.grad_fn is not None]
+        self.scaled |= dict.fromkeys(scaled, scaler.get_scale())
 
     @guarded
     def note_freezing(self, module: nn.Module, *_: object, **__: object) -> None:
@@ -218,5 +220,5 @@ class Gradients:
         for call in filter(None, map(self.session.calls.get, numbers)):
             divides = hasattr(optimizer, "grad_scale")  # a fused step does, itself
             is_read = "read" in self.session.history.calls[call.number].read
-            if call.nodes & self.scaled and not (is_read or divides):
-                self.session.add(trace.ScaleWrong(current_place(), divided=False))
+            if call.nodes & self.scaled.keys() and not (is_read or divides):
+                self.session.add(trace.ScaleWrong(current_place(), "multiplied"))

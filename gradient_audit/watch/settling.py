@@ -1,7 +1,7 @@
 """Which of a script's modules are its networks: a module, or its parts if these are trained apart."""
 
 from collections import defaultdict
-from itertools import permutations
+from itertools import combinations, permutations
 
 from torch import nn
 
@@ -34,10 +34,7 @@ def touched_in(history: History) -> tuple[set[int], set[frozenset[int]], set[fro
 
 def settle(networks: Networks, forwards: Forwards) -> tuple[dict[str, nn.Module], dict[int, nn.Module]]:
     """Return the networks by name, and, by the id of each, the module that it is a part of."""
-    parameters, holders = networks.parameters, defaultdict(set)
-    for optimizer in networks.optimizers.find():
-        for parameter in parameters_of(optimizer):
-            holders[id(parameter)].add(id(optimizer))
+    parameters, holders = networks.parameters, _holders(networks)
     touched, *reached = touched_in(networks.session.history)
     concerned = holders.keys() | parameters.keys_of(touched)
     tops = [_trained_in(top, networks, concerned) for top in networks.top_modules()]
@@ -52,6 +49,36 @@ def settle(networks: Networks, forwards: Forwards) -> tuple[dict[str, nn.Module]
     chosen = _chosen(parts, concerned)
     named = _named(networks, [parts[key] for key in parts if key in chosen], holders)
     return named, {id(part): top for top, part in split}
+
+
+def settle_named(networks: Networks) -> tuple[dict[str, nn.Module], dict[int, nn.Module]]:
+    """Return likewise the modules that the caller has named: of one that holds several players, its parts."""
+    holders, found, tops, given = _holders(networks), {}, {}, {*map(id, networks.named.values())}
+    for name, module in networks.named.items():
+        for part in _players(module, holders):
+            if part is module or id(part) not in given:  # else it has a name of its own
+                path = next(path for path, one in module.named_modules() if one is getattr(part, "of", part))
+                found[f"{name}.{path}".rstrip(".") + (" (itself)" if isinstance(part, Own) else "")] = part
+                tops[id(part)] = module
+    return found, tops
+
+
+def _players(module: nn.Module, holders: dict[int, set[int]]) -> list[nn.Module]:
+    """Return the parts of a module, if no optimizer holds something of each two of them; else the module."""
+    parts = [part for part in (*module.children(), Own(module)) if ids_of(part)]
+    owners = [set().union(*(holders[key] for key in ids_of(part))) for part in parts]
+    if all(one & other for one, other in combinations(filter(None, owners), 2)):
+        return [module]
+    return [inner for part in parts for inner in _players(part, holders)]
+
+
+def _holders(networks: Networks) -> dict[int, set[int]]:
+    """Return, by the id of each parameter, the ids of the optimizers that hold it."""
+    holders: dict[int, set[int]] = defaultdict(set)
+    for optimizer in networks.optimizers.find():
+        for parameter in parameters_of(optimizer):
+            holders[id(parameter)].add(id(optimizer))
+    return holders
 
 
 def _trained_in(module: nn.Module, networks: Networks, concerned: set[int]) -> nn.Module:

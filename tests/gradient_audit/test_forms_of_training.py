@@ -57,6 +57,37 @@ def test_gradients_are_used_also_after_the_passes_watched_in_detail(network, opt
     assert not audit.findings and not audit.unjudged
 
 
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.g, self.d, self.scale = nn.Linear(2, 2), nn.Linear(2, 1), nn.Parameter(torch.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("given", "columns"),
+    [
+        (lambda both: {"gan": both}, ["gan.g", "gan.d", "gan (itself)"]),
+        (lambda both: {"gan": both, "d": both.d}, ["gan.g", "gan (itself)", "d"]),
+        (lambda both: {"g": both.g, "d": both.d}, ["g", "d"]),
+    ],
+)
+def test_a_named_module_that_holds_both_players_is_judged_as_its_parts(given, columns):
+    both = Both()
+    optimizer_g = torch.optim.SGD([*both.g.parameters(), both.scale], 0.1)
+    optimizer_d = torch.optim.SGD(both.d.parameters(), 0.1)
+    with GradientAudit(**given(both)) as audit:
+        for _ in range(3):
+            optimizer_g.zero_grad()
+            optimizer_d.zero_grad()
+            fake = both.g(torch.randn(4, 2)) * both.scale
+            (both.d(fake.detach()).exp().mean() + both.d(torch.randn(4, 2)).neg().exp().mean()).backward()
+            both.d(fake).neg().exp().mean().backward()  # D's gradients of this loss, too, are in its step
+            optimizer_d.step()
+            optimizer_g.step()
+    assert list(audit.networks) == columns
+    assert [finding.kind for finding in audit.findings if finding.severity == "error"] == ["mixed"]
+
+
 def test_a_network_that_gets_no_gradient_after_the_first_step_is_asked_about_also_beside_others_of_its_optimizer():
     first, second = nn.Linear(2, 2), nn.Linear(2, 1)
     optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
