@@ -59,7 +59,7 @@ def make_folder(runs: Path, name: str | None, opened: ExitStack) -> Path:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a temporary file and rename it to `path`, so that there is never a part of it; raises Stopped."""
-    temporary = path.with_name(f".{path.name}.unfinished")
+    temporary = path.with_name(f".{path.name[:50]}.unfinished")  # a name has 255 bytes at most
     with as_stopped(path):
         path.parent.mkdir(exist_ok=True)
         try:

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from common.checkpoint import load_checkpoint
 from common.errors import BadInput, as_bad_input, error_in_a_line
 from common.image_files import is_among
-from common.options import RunOptions, parse, parse_resumed
+from common.options import RunOptions, expanded, parse, parse_resumed
 from common.ranks import connect
 from common.run import Run
 
@@ -28,10 +28,9 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
         if options.resume:
             stored = load_checkpoint(options.resume / "checkpoint.pt", opened if connect()[0] == 0 else None)
             options = parse_resumed(main, kind, Path(script).stem, stored)
-        paths = {name: getattr(options, name) for name in ("runs_dir", "resume", "init_from")}
-        # A shell leaves ~ in --runs-dir=~/runs, and main may change the current folder.
-        paths = {name: path and path.expanduser().absolute() for name, path in paths.items()}
-        options = replace(options, **paths)
+        options = expanded(options, *(names := ("runs_dir", "resume", "init_from")))
+        paths = {name: getattr(options, name) for name in names}  # absolute, as main may change the current folder
+        options = replace(options, **{name: path and path.absolute() for name, path in paths.items()})
         main(options, opened.enter_context(open_run(script, options, stored)))
     if dist.is_initialized():
         dist.destroy_process_group()

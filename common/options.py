@@ -144,6 +144,15 @@ class SimultaneousOptions(GanOptions):
     steps: Count = 3000  # Steps to train, each one update of both networks.
 
 
+def expanded(options: Options, *names: str) -> Any:
+    """Return the options with `~` in the paths of these names replaced, which a shell leaves in --runs-dir=~/runs."""
+    for name in names:
+        if isinstance(path := getattr(options, name), Path):
+            with as_bad_input(typed(name, path), RuntimeError):  # there is no such user
+                options = replace(options, **{name: path.expanduser()})
+    return options
+
+
 def typed(name: str, value: object) -> str:
     """Return an option as one types it."""
     return f"--{name.replace('_', '-')}={value}"

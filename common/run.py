@@ -51,7 +51,7 @@ class Run(AbstractContextManager):
             if not self.is_inside:  # the loop has ended by itself, or not begun
                 return
             self.is_inside = False
-            if error is None and self.state_step == self.step + 1:  # `break` after run.log
+            if error in (None, SystemExit) and self.state_step == self.step + 1:  # `break` after run.log
                 self.step += 1
             is_whole = self.state_step == self.step and (error is None or self.ranks.count == 1)
             if is_whole and self.step > self.saved_step:

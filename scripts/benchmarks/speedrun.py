@@ -99,6 +99,8 @@ def train(contender: Path, seed: int, options: SpeedrunOptions, count: int, judg
 def main(options: SpeedrunOptions) -> None:
     """Train and judge all in turns, and print the table: medians over the seeds, smallest and largest in brackets."""
     runs = {contender: [] for contender in (options.baseline, *options.contenders)}
+    if len(runs) <= len(options.contenders):
+        raise BadInput("a contender is named twice, or is the --baseline; to see the noise, name a copy of its file")
     for contender in runs:
         if not contender.is_file():
             raise BadInput(f"{contender}: is no file; name one with a function train, as contender.py has it")

@@ -2,21 +2,19 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from common.errors import BadInput, error_in_a_line, one_line
 from common.image_files import is_among
-from common.options import Options, parse
+from common.options import Options, expanded, parse
 
 
 def launch(main: Callable[[Any], None], kind: type[Options]) -> None:
     """Call `main` with the options of the command line; an error ends it as in `error_in_a_line`."""
     with error_in_a_line():
         options = parse(main, kind)
-        paths = {name: value.expanduser() for name, value in vars(options).items() if isinstance(value, Path)}
-        main(replace(options, **paths))  # a shell leaves ~ in --output=~/x
+        main(expanded(options, *vars(options)))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

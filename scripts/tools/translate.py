@@ -1,8 +1,8 @@
 """Translate an image or a folder of images by a finished CycleGAN.
 
-Images keep their size and name, but for the sizes in an icon, and become greyscale or RGB as the run's images are. Of
-an animation or a file of several pages the first is translated; transparent images are put on white. A folder is
-searched recursively. An image that cannot be translated gets a line on stderr, and the exit status is 1.
+Images keep their size and name, and become greyscale or RGB as the run's images are. Of an animation or a file of
+several pages the first is translated; transparent images are put on white. A folder is searched recursively. An image
+that cannot be translated gets a line on stderr, and the exit status is 1.
 
     python scripts/tools/translate.py runs/cyclegan/20260101-120000 zebras --direction b-to-a --output horses
 """
@@ -89,7 +89,10 @@ def main(options: Options) -> None:
             image, file = read_image(path, None, mode), io.BytesIO()
             with as_bad_input(f"{path} cannot be translated", (OSError, ValueError, RuntimeError, MemoryError)):
                 picture = to_pil_image(translate(generator, image))
-                picture.save(file, Image.registered_extensions()[path.suffix.lower()], quality=95)
+                kind = Image.registered_extensions()[path.suffix.lower()]
+                picture.save(file, kind, quality=95, sizes=[picture.size])  # of an icon
+                if (size := Image.open(file).size) != picture.size:
+                    raise ValueError(f"{kind} holds {size}, not {picture.size} pixels; save it as PNG")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(target, file.getvalue())
         except BadInput as error:

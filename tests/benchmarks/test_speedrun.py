@@ -56,3 +56,4 @@ def test_the_clock_stands_still_while_samples_are_drawn_and_who_ends_or_takes_to
         own.write_text(OWN.replace("return drawn", f"return {other}  # "))
         assert outcome("speedrun", "--baseline", own, "--dataset", "mnist5k")[0] == 1
     assert "nowhere.py: is no file" in outcome("speedrun", "nowhere.py", "--dataset", "mnist5k")[2]
+    assert "a contender is named twice" in outcome("speedrun", own, own, "--dataset", "mnist5k")[2]

@@ -7,6 +7,7 @@ import pty
 import resource
 import signal
 import subprocess
+import sys
 import threading
 import time
 import zipfile
@@ -412,7 +413,7 @@ def test_a_run_to_begin_with_is_named_from_the_folder_in_which_the_script_was_st
 
 
 LEFT = [("start", "break", 3), ("start", "error", 3), ("changed", "break", 2), ("changed", "error", 2)]
-LEFT += [("log", "error", 2), ("logged", "break", 4), ("logged", "error", 2)]
+LEFT += [("log", "error", 2), ("logged", "break", 4), ("logged", "exit", 4), ("logged", "error", 2)]
 
 
 @pytest.mark.parametrize(("place", "how", "expected"), LEFT)
@@ -424,13 +425,15 @@ def test_a_checkpoint_is_of_a_step_whose_loop_body_ended_wherever_the_loop_is_le
     def leave(step, here):
         if (step, here, how) == (4, place, "error"):
             raise ZeroDivisionError
+        if (step, here, how) == (4, place, "exit"):
+            sys.exit()
         return (step, here, how) == (4, place, "break")
 
     weights = torch.nn.Linear(1, 1, bias=False)
     torch.nn.init.zeros_(weights.weight)
     optimizer = torch.optim.SGD(weights.parameters(), lr=1.0)
     state = {"weights": weights, "optimizer": optimizer}
-    expectation = nullcontext() if how == "break" else pytest.raises((ZeroDivisionError, RuntimeError))
+    expectation = nullcontext() if how == "break" else pytest.raises((ZeroDivisionError, RuntimeError, SystemExit))
     with expectation, open_run(tmp_path, steps=9, checkpoint_every=2) as run:
         for step, _ in run.steps(IMAGES, state=state, pictures={}):
             if leave(step, "start"):

@@ -47,6 +47,7 @@ def test_a_place_in_the_home_folder_is_there_also_where_a_shell_leaves_the_tilde
     monkeypatch.setenv("HOME", str(tmp_path))
     assert outcome("sample", run, "--count", 4, "--output=~/grid.png")[0] == 0
     assert (tmp_path / "grid.png").exists()
+    assert "error: --output=~no one/grid.png: Could not" in outcome("sample", run, "--output=~no one/grid.png")[2]
 
 
 def test_a_folder_on_a_full_disk_is_not_made(run, tmp_path, monkeypatch, outcome):

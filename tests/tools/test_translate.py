@@ -3,6 +3,7 @@
 import io
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,18 +101,22 @@ def test_what_cannot_be_translated_is_named_and_all_else_is_translated(finished_
     (images / "gone\n.png").symlink_to("nowhere")
     Image.new("L", (17000, 1)).save(images / "wide.png")
     (images / "wide.png").rename(images / "wide.webp")  # which holds at most 16,383 pixels a side
+    icons = {"icon.ico": (53, 31), "wide.ico": (300, 20), f"{'x' * 250}.ico": (7, 5)}  # an icon holds up to 256 a side
+    for name, size in icons.items():
+        Image.new("L", size).save(images / "icon.png")
+        (images / "icon.png").rename(images / name)
     status, printed, errors = outcome("translate", finished_cyclegan, images, "--output", tmp_path / "out")
     assert status == 1
     named = re.findall(rf"[\r\n]{images}/(\S+) cannot be ", errors)
-    assert named == ["a.png", r"gone\n.png", "wide.webp"]
+    assert named == ["a.png", r"gone\n.png", "wide.ico", "wide.webp"]
     *_, last = errors.splitlines()
-    assert last == "error: 3 of 7 images could not be translated; each has a line above"
-    assert f"4 images: {tmp_path / 'out'}" in printed
-    done = set(FILES) - {"a.png"}
-    assert contents(tmp_path / "out").keys() == done | {"sub"}
-    for name in done:
-        with Image.open(tmp_path / "out" / name) as image, Image.open(images / name) as source:
-            assert (image.size, image.format) == (FILES[name], source.format)
+    assert last == "error: 4 of 10 images could not be translated; each has a line above"
+    assert f"6 images: {tmp_path / 'out'}" in printed
+    sizes = {name: size for name, size in (FILES | icons).items() if name not in named}
+    assert contents(tmp_path / "out").keys() == {*sizes, "sub"}
+    for name, size in sizes.items():
+        with Image.open(tmp_path / "out" / name) as image:
+            assert (image.size, image.format) == (size, Image.registered_extensions()[Path(name).suffix.lower()])
 
 
 UNFIT = [{"average_a_to_b": {}}, {"data_shapes": [[1], [1], [8], [8]]}]
