@@ -51,9 +51,11 @@ class Board:
         words = {name: one_line(str(fact)) for name, fact in facts.items() if not isinstance(fact, int | float)}
         self.writer.file_writer.add_summary(hparams_pb(facts | words))  # each a column of the tab HPARAMS
         shown = {"desc": facts["script"], "unit": "step", "initial": first, "total": facts["steps"]}
-        if sys.stderr and not sys.stderr.isatty():  # it is None where it is closed
+        if not sys.stderr:  # it is closed
+            shown["disable"] = True
+        elif not (hasattr(sys.stderr, "isatty") and sys.stderr.isatty()):
             shown |= {"mininterval": 10, "bar_format": "{l_bar}{n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]\n"}
-        self.bar = tqdm(**shown, dynamic_ncols=True, disable=not sys.stderr)
+        self.bar = tqdm(**shown, dynamic_ncols=True)
 
     def close(self) -> None:
         """Close the bar and the files."""

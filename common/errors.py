@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -111,10 +111,11 @@ def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) 
 
 
 @contextmanager
-def note_signals(saved_step: Callable[[], int]) -> Iterator[list[int]]:
+def note_signals(until: ExitStack, saved_step: Callable[[], int]) -> Iterator[list[int]]:
     """Give a list that gets the first SIGINT, SIGTERM or SIGHUP of the block; a second one acts as usual.
 
-    saved_step: returns the step after which a second one loses what came.
+    A handler of the script's own stays. until: what ends the block, too, where a generator that holds it lives on.
+    saved_step: returns the step after which a second signal loses what came.
     """
     received: list[int] = []
     handlers, process = {}, os.getpid()
@@ -127,14 +128,22 @@ def note_signals(saved_step: Callable[[], int]) -> Iterator[list[int]]:
         signal.signal(number, handlers[number])
         line = f"\nSaves after this step; again to stop at once, without what came after step {saved_step()}.\n"
         with suppress(OSError):  # a terminal that is closed
-            if os.getpid() == process:  # else in a worker of a loader
+            if os.getpid() == process:
                 os.write(2, line.encode())  # print() may be what was interrupted
+            elif number != signal.SIGINT:  # which a terminal sends to all; a worker of a loader is still needed
+                os.kill(os.getpid(), number)  # as Process.terminate() does
 
+    def restore() -> None:
+        for number, handler in handlers.items():
+            if signal.getsignal(number) is note:
+                signal.signal(number, handler)
+
+    until.callback(restore)
     try:
         for number, handler in handlers.items():
-            if handler != signal.SIG_IGN:  # as nohup ignores SIGHUP
+            is_ours = getattr(handler, "__qualname__", "") == note.__qualname__  # of a run around this one
+            if is_ours or handler in (signal.SIG_DFL, signal.default_int_handler):  # SIG_IGN: as nohup ignores SIGHUP
                 signal.signal(number, note)
         yield received
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        restore()

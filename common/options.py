@@ -150,6 +150,8 @@ def expanded(options: Options, *names: str) -> Any:
         if isinstance(path := getattr(options, name), Path):
             with as_bad_input(typed(name, path), RuntimeError):  # there is no such user
                 options = replace(options, **{name: path.expanduser()})
+            if path.parts[:1] and path.parts[0][2:].endswith(":"):  # as in s3://bucket
+                raise BadInput(f"{typed(name, path)}: is an address; name a folder of this machine")
     return options
 
 

@@ -83,7 +83,7 @@ class Run(AbstractContextManager):
         if self.folder:
             raise RuntimeError("a run has one loop over run.steps; make another run for another loop")
         options, self.state, stopped = self.options, state, 0
-        with note_signals(lambda: self.saved_step) as signals:
+        with note_signals(self.opened, lambda: self.saved_step) as signals:
             self.begin(data)
             if self.ranks.is_main and self.step < options.steps:  # else the run's files stay as they are
                 self.open_board(pictures, columns)

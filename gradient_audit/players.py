@@ -133,9 +133,10 @@ def _opposed_places(facts: Facts, made: str, judge: str, moves: dict[int, tuple[
     """Return the passes that moved both, and what the judge says of the other's output against another loss of its."""
     calls = [row for row in facts.forwards if row.event.module == facts.networks[judge].module]
     on_fakes = [row for row in calls if row.event.sources & facts.parameters[made].keys()]
+    moving = [row for row in on_fakes if not row.event.is_frozen]  # the judge, too
     ways: dict[tuple[Place, Place], list[float]] = defaultdict(list)  # by the lines of the pass and of the call
     both: dict[tuple[Place, Place], None] = {}
-    for row in on_fakes if len(on_fakes) < len(calls) else ():
+    for row in moving if len(on_fakes) < len(calls) else ():
         for number, way in row.directions.items():
             p = facts.history.calls[number]
             if judge in moves[number]:

@@ -26,9 +26,8 @@ def find(facts: Facts) -> Iterator[Sentence]:
             text = "gradients were changed here after the step that used them, and no later step used them."
             yield Sentence(text, (), [place], "Change them between `backward()` and `step()`.", question=True)
         elif fate == "empty":
-            text = "no parameter was given to clip here."
-            cure = "A generator, as `network.parameters()`, gives its parameters once: make a list of it."
-            yield Sentence(text, (), [place], cure, question=True)
+            cure = f"{OTHER} A generator, as `network.parameters()`, gives its parameters once: make a list of it."
+            yield Sentence("there was no gradient to clip here.", (), [place], cure, question=True)
         elif not fate and place in stepped:
             yield Sentence("no step used the gradients that were clipped here.", (), [place])
         elif fate == "used" and facts.history.ledger.late[place] > 1 and unclipped:

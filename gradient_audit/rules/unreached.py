@@ -42,9 +42,10 @@ def find(facts: Facts) -> Iterator[Sentence]:
         is_frozen = bool(held) and not held & facts.stepped
         # Of what was not frozen, and never moved, the network gets the sentence.
         if steps.bare > 1 and (held & facts.moved_parameters or is_frozen) and not told:
-            text = f"the last {steps.bare} steps of an optimizer of {{}} found no gradient."
+            names = facts.networks_of(held)  # none of parameters that others have replaced
+            text = f"the last {steps.bare} steps of an optimizer{' of {}' if names else ''} found no gradient."
             question = bool(steps.moved_parameters or is_frozen)
-            yield Sentence(text, facts.networks_of(held), steps.places, BARE, question)
+            yield Sentence(text, names, steps.places, BARE, question)
         for network, ids in facts.parameters.items() if not steps.bare else ():
             still = min((steps.places.total() - steps.last[n] for n in ids.keys() & steps.last.keys()), default=0)
             if still >= IDLE_AFTER:

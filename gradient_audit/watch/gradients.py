@@ -18,6 +18,8 @@ from gradient_audit.watch.parameters import Account
 from gradient_audit.watch.sources import CALL, GRADIENT, Sources
 from gradient_audit.watch.tensors import has_nan, is_zero, parameters_of, size_of, sum_of, tensors_in
 
+CLIPPING = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")  # of torch.nn.utils
+
 
 class Gradients:
     """Looks at gradients before passes and steps, and notes what the script does to them."""
@@ -98,7 +100,7 @@ class Gradients:
 
     @guarded
     def note_clipping(self, parameters: Tensor | list[Tensor], limit: float, *_: object, **__: object) -> None:
-        """Note a call of `clip_grad_norm_` or `clip_grad_value_`; with no limit, it asks for the norm."""
+        """Note a call of `clip_grad_norm_` or the like; with no limit, it asks for the norm."""
         if not math.isfinite(float(limit)):
             return
         given, self.activity.writes = tensors_in(parameters), True
@@ -106,7 +108,7 @@ class Gradients:
         for account, parameter in accounts:
             self.look(account, parameter, stepping=True)  # the clip has written to it
         if accounts or not given:
-            fate = "" if given else "empty"
+            fate = "" if any(tensor.grad is not None for tensor in given) else "empty"
             fate = "used" if self.activity.steps else fate  # in a hook of the step
             self.session.add(trace.Clipped(current_place(), frozenset(account.number for account, _ in accounts), fate))
 

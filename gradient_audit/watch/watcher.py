@@ -14,7 +14,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, 
 from gradient_audit.watch.ending import Ending
 from gradient_audit.watch.forwards import Forwards
 from gradient_audit.watch.frames import current_lines, current_place, is_users
-from gradient_audit.watch.gradients import Gradients
+from gradient_audit.watch.gradients import CLIPPING, Gradients
 from gradient_audit.watch.guard import bind, guarded, watch_calls
 from gradient_audit.watch.kinds import Kinds
 from gradient_audit.watch.lineage import Lineage
@@ -71,7 +71,7 @@ class Watcher:
         self.watch_autograd("backward", self.passes.begin_backward, self.passes.end_backward)
         self.watch_autograd("grad", self.passes.begin_grad, self.passes.end_grad)
         watch_calls(hooks, Optimizer, "__init__", self.note_optimizer)
-        for name in ("clip_grad_norm_", "clip_grad_value_"):  # looking at gradients is no operation of the script
+        for name in CLIPPING:  # looking at gradients is no operation of the script
             watch_calls(hooks, nn.utils, name, self.details.paused()(gradients.note_clipping))
         watch_calls(hooks, torch.amp.GradScaler, "unscale_", gradients.note_unscaling)
         watch_calls(hooks, torch.amp.GradScaler, "scale", gradients.note_scaling)

@@ -79,6 +79,10 @@ def test_a_runs_folder_that_cannot_be_written_is_named_before_images_are_read(na
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
 
 
+def test_an_address_in_the_place_of_a_folder_is_refused(unread, refusal):
+    assert "--runs-dir=s3:/bucket/runs: is an address" in refusal("gan_detach", "--runs-dir", "s3://bucket/runs")
+
+
 def test_runs_inside_of_the_folder_of_images_are_refused(tmp_path, refusal):
     make_images(tmp_path / "images", 3)
     (tmp_path / "link").symlink_to(tmp_path / "images")

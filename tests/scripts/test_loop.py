@@ -2,6 +2,7 @@
 
 import errno
 import itertools
+import multiprocessing
 import os
 import pty
 import resource
@@ -23,7 +24,7 @@ import torch
 from filelock import FileLock
 from helpers import ROOT, SMALL, TRAINING, call, contents, load, logged, module_of, open_run, points_of, saved, steps_of
 from PIL import Image
-from processes import ended, fork, wait_until
+from processes import PATIENCE, ended, fork, wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch.optim.swa_utils import AveragedModel
 
@@ -117,6 +118,43 @@ def test_a_signal_saves_and_ends_a_run_but_a_hangup_under_nohup_and_handlers_are
     finally:
         for each, own in zip(SIGNALS, before, strict=True):
             signal.signal(each, own)
+
+
+def test_a_handler_of_the_script_stays_and_those_of_a_loop_end_with_its_run_also_where_its_generator_lives_on(tmp_path):
+    received = []
+    before = signal.signal(signal.SIGTERM, lambda *_: received.append("own"))
+    try:
+        with open_run(tmp_path) as run:
+            loop = run.steps(IMAGES, state={}, pictures={})
+            for _ in loop:
+                assert signal.getsignal(signal.SIGINT) != signal.default_int_handler
+                os.kill(os.getpid(), signal.SIGTERM)
+                break
+        assert received == ["own"]
+        assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_the_bar_goes_to_a_stream_that_can_write_alone(tmp_path, monkeypatch):
+    lines = []
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(write=lines.append, flush=lambda: None))
+    logged(tmp_path, lambda step: {"loss": 1.0}, IMAGES)
+    assert "3/3" in "".join(lines)
+
+
+def train_beside_a_worker(folder):
+    """End a process that the loop has forked, as multiprocessing does."""
+    for _ in steps_of(folder, IMAGES, steps=1):
+        worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(PATIENCE,))
+        worker.start()
+        worker.terminate()
+        worker.join()
+        assert worker.exitcode == -signal.SIGTERM
+
+
+def test_a_process_that_the_loop_has_forked_ends_by_a_signal(tmp_path):
+    assert ended([fork(train_beside_a_worker, tmp_path, output=tmp_path / "out", daemon=False)]) == [0]
 
 
 def test_a_run_whose_terminal_is_closed_is_saved(tmp_path):
