@@ -143,11 +143,18 @@ def test_the_bar_goes_to_a_stream_that_can_write_alone(tmp_path, monkeypatch):
     assert "3/3" in "".join(lines)
 
 
+def write_and_wait(writer):
+    os.write(writer, b"x")
+    time.sleep(PATIENCE)
+
+
 def train_beside_a_worker(folder):
     """End a process that the loop has forked, as multiprocessing does."""
     for _ in steps_of(folder, IMAGES, steps=1):
-        worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(PATIENCE,))
+        reader, writer = os.pipe()
+        worker = multiprocessing.get_context("fork").Process(target=write_and_wait, args=(writer,))
         worker.start()
+        os.read(reader, 1)  # Python loses a signal that comes while it forks
         worker.terminate()
         worker.join()
         assert worker.exitcode == -signal.SIGTERM
