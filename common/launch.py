@@ -28,8 +28,10 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
         if options.resume:
             stored = load_checkpoint(options.resume / "checkpoint.pt", opened if connect()[0] == 0 else None)
             options = parse_resumed(main, kind, Path(script).stem, stored)
-        options = expanded(options, *(names := ("runs_dir", "resume", "init_from")))
-        paths = {name: getattr(options, name) for name in names}  # absolute, as main may change the current folder
+        names = ("runs_dir", "resume", "init_from")
+        options = expanded(options, *names)
+        paths = {name: getattr(options, name) for name in names}
+        # main may change the current folder.
         options = replace(options, **{name: path and path.absolute() for name, path in paths.items()})
         main(options, opened.enter_context(open_run(script, options, stored)))
     if dist.is_initialized():
