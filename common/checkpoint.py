@@ -13,6 +13,7 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel
 from torch.utils._pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map_only
 
@@ -35,17 +36,6 @@ def check_lock(file: IO) -> None:
 def run_name(name: str | None) -> str:
     """Return the name of a new run's folder: the time, and `name`."""
     return f"{datetime.now():%Y%m%d-%H%M%S-%f}" + (f"-{name}" if name else "")
-
-
-def check_place(runs: Path, name: str | None) -> None:
-    """Raise BadInput, naming the option, if `runs` cannot hold the folder of a run; it makes one, and removes it."""
-    there = next(folder for folder in (runs, *runs.parents) if os.path.lexists(folder))
-    for option, each in ((f"--runs-dir: {runs} cannot hold", None), (f"--name={name}: cannot be in the name of", name)):
-        with as_bad_input(f"{option} a folder; choose another", (OSError, UnicodeError)):
-            folder = there / run_name(each)
-            str(runs / folder.name).encode()  # TensorBoard writes to no other path
-            folder.mkdir()
-            folder.rmdir()
 
 
 def make_folder(runs: Path, name: str | None, opened: ExitStack) -> Path:
@@ -108,6 +98,14 @@ def require_stored(state: dict[str, Any], optimizer: Optimizer) -> None:
     lost += [f"weight {[*p.shape]}" for group in optimizer.param_groups for p in group["params"] if p not in stored]
     if lost:
         raise BadInput(f"the `state` of run.steps lacks what the loop trains: {lost[0]}; add it, or its network")
+
+
+def changing_parts(state: dict[str, Any]) -> list[tuple[object, str]]:
+    """Return the tensors of the networks in a state, and the schedules, each with its attribute that counts changes."""
+    networks = [owner for owner in state.values() if isinstance(owner, nn.Module)]
+    tensors = [x for network in networks for x in (*network.parameters(), *network.buffers())]
+    schedules = [owner for owner in state.values() if isinstance(owner, LRScheduler)]
+    return [(x, "_version") for x in tensors if not x.is_inference()] + [(each, "last_epoch") for each in schedules]
 
 
 def finite_states(state: dict[str, Any], step: int) -> dict[str, Any]:

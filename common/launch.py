@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from common.checkpoint import load_checkpoint
+from common.checkpoint import load_checkpoint, run_name
 from common.errors import BadInput, as_bad_input, error_in_a_line
 from common.image_files import is_among
 from common.options import RunOptions, expanded, parse, parse_resumed
@@ -27,7 +27,7 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
         options, stored = parse(main, kind), None
         if options.resume:
             stored = load_checkpoint(options.resume / "checkpoint.pt", opened if connect()[0] == 0 else None)
-            options = parse_resumed(main, kind, Path(script).stem, stored)
+            options = parse_resumed(main, kind, name_of(script), stored)
         names = ("runs_dir", "resume", "init_from")
         options = expanded(options, *names)
         paths = {name: getattr(options, name) for name in names}
@@ -50,8 +50,26 @@ def open_run(script: str | Path, options: RunOptions, stored: dict | None = None
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32
         torch.cuda.set_device(device)
-    with Run(path, options, device, describe_origin(path, device), stored) as run:
+    with Run(path, name_of(script), options, device, describe_origin(path, device), stored) as run:
+        if run.ranks.is_main and not stored:
+            check_place(options.runs_dir / run.name, options.name)  # before data are read
         yield run
+
+
+def name_of(script: str | Path) -> str:
+    """Return the name of a script, as its runs have it: that of its file, or what a session gives, as gan_v1.5."""
+    return Path(script).name.removesuffix(".py")
+
+
+def check_place(runs: Path, name: str | None) -> None:
+    """Raise BadInput, naming the option, if `runs` cannot hold the folder of a run; it makes one, and removes it."""
+    there = next(folder for folder in (runs, *runs.parents) if os.path.lexists(folder))
+    for option, each in ((f"--runs-dir: {runs} cannot hold", None), (f"--name={name}: cannot be in the name of", name)):
+        with as_bad_input(f"{option} a folder; choose another", (OSError, UnicodeError)):
+            folder = there / run_name(each)
+            str(runs / folder.name).encode()  # TensorBoard writes to no other path
+            folder.mkdir()
+            folder.rmdir()
 
 
 def pick_device(name: str | None) -> torch.device:

@@ -173,7 +173,7 @@ def parse(main: Callable[..., None], kind: type[Options], default: Options | Non
 def parse_resumed(main: Callable[..., None], kind: type[RunOptions], script: str, checkpoint: dict) -> RunOptions:
     """Return the options with which `script` continues a checkpoint's run: its own, but for some; else BadInput."""
     if checkpoint["script"] != script:
-        raise BadInput(f"--resume: made by {checkpoint['script']}.py, not by {script}.py; resume it with that")
+        raise BadInput(f"--resume: made by {checkpoint['script']}.py, not by {script}.py; take that, or --init-from")
     kinds, values = get_type_hints(kind), dict(checkpoint["options"])
     if others := sorted(map(str, values.keys() ^ (kinds.keys() - {"runs_dir", "resume"}))):
         name = others[0].replace("_", "-")

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from common.errors import BadInput, Stopped
+from common.errors import BadInput, Stopped, show_lines
 
 
 class Ranks:
@@ -33,6 +33,8 @@ class Ranks:
             return
         weights = [p for group in optimizer.param_groups for p in group["params"]]
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in weights]
+        if any(gradient.is_sparse for gradient in gradients):
+            raise BadInput("several processes: sparse gradients cannot be averaged; take sparse=False")
         has_gradient = torch.tensor([p.grad is not None for p in weights], device=gradients[0].device)
         flat = self.mean(torch.cat([*(gradient.flatten() for gradient in gradients), has_gradient]))
         *pieces, is_given = flat.split([*map(torch.numel, gradients), len(weights)])
@@ -53,14 +55,21 @@ class Ranks:
             for weight in owner.parameters() if isinstance(owner, nn.Module) else ():
                 collective(dist.broadcast, weight.data, 0)  # each may have drawn its own
 
-    def find_different(self, state: dict[str, object]) -> list[str]:
-        """Return the names of the networks in `state` whose parameters are not the same, to the bit, in all ranks."""
+    def check_same(self, facts: dict[str, object]) -> None:
+        """Raise BadInput if another rank has other facts."""
+        if any(theirs != facts for theirs in self.gather(facts)):
+            raise BadInput("the processes have different options or images; start all with the same command")
+
+    def note_different(self, state: dict[str, object]) -> None:
+        """Print the names of the networks in `state` whose parameters are not the same, to the bit, in all ranks."""
         if self.count == 1:
-            return []
+            return
         networks = {name: owner for name, owner in state.items() if isinstance(owner, nn.Module)}
         sums = {name: [sum_of_bits(p) for p in network.parameters()] for name, network in networks.items()}
         everyone = self.gather(sums)
-        return [name for name in sums if any(theirs[name] != sums[name] for theirs in everyone)]
+        for name in sums if self.is_main else ():
+            if any(theirs[name] != sums[name] for theirs in everyone):
+                show_lines(f"note: {name} has other weights in another process; rank 0's are saved: docs/processes.md")
 
     def mean(self, values: Tensor) -> Tensor:
         """Return the mean of the ranks' `values`, which may be overwritten."""

@@ -15,7 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from common import checkpoint
 from common.board import Board, layers_in, note_networks, show_chosen
 from common.data import batches, checksum, describe_data, note_images, seed_for, seed_step
-from common.errors import BadInput, as_stopped, note_signals, show, show_end, show_lines
+from common.errors import BadInput, Stopped, as_stopped, note_signals, show, show_end, show_lines
 from common.options import RunOptions
 from common.ranks import Ranks
 
@@ -25,14 +25,11 @@ RUNS = weakref.WeakSet()  # of this process, whose loops have begun
 class Run(AbstractContextManager):
     """One run of a training script: a context manager, in which a loop over `steps` calls `log`."""
 
-    def __init__(self, script: Path, options: RunOptions, device: torch.device, origin: dict, stored: dict | None):
+    def __init__(self, script: Path, name: str, options: RunOptions, device: torch.device, origin: dict, stored: Any):
         """Find the other processes. origin: where the run comes from. stored: the checkpoint of the run to continue."""
-        self.script, self.options, self.device, self.stored = script, options, device, stored
-        self.name = script.stem if script.suffix == ".py" else script.name  # of a session, as gan_v1.5
+        self.script, self.name, self.options, self.device, self.stored = script, name, options, device, stored
         self.given = options  # as on the command line: main may put others into `options`, chosen by the images
         self.ranks = Ranks(options.batch_size)
-        if self.ranks.is_main and not options.resume:  # before data are read
-            checkpoint.check_place(options.runs_dir / self.name, options.name)
         self.generator = torch.Generator().manual_seed(seed_for(options.seed))  # of draws that all ranks share
         self.is_precise = options.precision == "fp32"  # until main has called `precision`, if that is bf16
         self.folder: Path | None = None  # that of the run, once its loop has begun
@@ -48,11 +45,14 @@ class Run(AbstractContextManager):
     def __exit__(self, error: type | None, *_: object) -> None:
         """Save the last step that has ended if main has left its loop by `break` or an error."""
         with self.opened:
-            if not self.is_inside:  # the loop has ended by itself, or not begun
+            is_drawing = error and issubclass(error, Exception) and error not in (BadInput, Stopped)
+            if not self.is_inside and not (is_drawing and self.step > self.saved_step):  # it has ended, or not begun
                 return
-            self.is_inside = False
             if error in (None, SystemExit) and self.state_step == self.step + 1:  # `break` after run.log
                 self.step += 1
+            elif self.is_inside and self.versions != [getattr(*part) for part in self.parts]:  # as by a forward pass
+                self.state_step = None
+            self.is_inside = False
             is_whole = self.state_step == self.step and (error is None or self.ranks.count == 1)
             if is_whole and self.step > self.saved_step:
                 self.ranks.meet()  # of several processes, one alone may have left
@@ -92,7 +92,7 @@ class Run(AbstractContextManager):
             for step in range(self.step + 1, options.steps + 1):
                 seed_step(self.generator, self.device, self.ranks.rank, options.seed, len(data), step)
                 reals = [next(stream) for stream in streams]
-                self.is_inside = True
+                self.is_inside, self.versions = True, [getattr(*part) for part in self.parts]
                 yield step, *(tensor for real in reals for tensor in (real if isinstance(real, tuple) else [real]))
                 self.is_inside, self.step, self.state_step = False, step, step
                 if not self.is_precise:
@@ -113,8 +113,7 @@ class Run(AbstractContextManager):
         options.check_chosen(self.given)
         facts = {"script": self.name, "options": options.to_store(), "settings": checkpoint.settings_in(state)}
         facts |= describe_data(data, options.batch_size)
-        if any(theirs != facts for theirs in self.ranks.gather(facts)):
-            raise BadInput("the processes have different options or images; start all with the same command")
+        self.ranks.check_same(facts)
         sums = [checksum(getattr(each, "images", each)) for each in data]
         places = {f"in process {rank}": theirs for rank, theirs in enumerate(self.ranks.gather(sums))}
         self.facts = facts | {"image_checksums": sums, "images_replaced": False} | self.facts
@@ -127,6 +126,7 @@ class Run(AbstractContextManager):
             self.facts["images_replaced"] = self.stored.get("images_replaced", False) or places["before"] != sums
         elif options.init_from:
             checkpoint.load_initial_weights(state, before, options.init_from)
+        self.parts = checkpoint.changing_parts(state)
         self.opened.callback(register_optimizer_step_pre_hook(self.note_step).remove)
         RUNS.add(self)
         if self.ranks.is_main:
@@ -179,20 +179,20 @@ class Run(AbstractContextManager):
                 self.board.add_points(step, {n: total / count for n, (total, count) in sums.items()}, self.state)
         if is_regular:  # not after the last step: a resumed run that gets more has the points of one that had them
             self.sums = {}
-        if self.board and (is_last or step % options.sample_every == 0):
-            self.board.draw(step, self.state)
-        if is_last or step % options.checkpoint_every == 0:
-            self._save()
+        try:
+            if self.board and (is_last or step % options.sample_every == 0):
+                self.board.draw(step, self.state)
+        finally:
+            if is_last or step % options.checkpoint_every == 0:
+                self._save()
 
     def _save(self) -> None:
         """Write `checkpoint.pt`, plain data and tensors; raises Stopped, keeping the last one, if that cannot be."""
         content = self.facts | {"averages": checkpoint.averages_in(self.state, fewest_updates=1), "step": self.step}
         content |= {"layers": layers_in(self.state), "sums": self.ranks.mean_sums(self.sums, self.device)}
         content |= checkpoint.finite_states(self.state, self.step)
-        different = self.ranks.find_different(self.state)
+        self.ranks.note_different(self.state)
         if self.board:
-            for name in different:
-                show_lines(f"note: {name} has other weights in another process; rank 0's are saved: docs/processes.md")
             checkpoint.check_lock(self.lock)
             with as_stopped(self.folder):
                 self.board.writer.flush()  # no point logged before the checkpoint can be lost after it

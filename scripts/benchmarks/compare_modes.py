@@ -66,7 +66,7 @@ def train(order: str, seed: int, options: Options, runs: Path) -> list[tuple[Pat
 def link_checkpoint(run: Path) -> None:
     """Give the checkpoint of a run, if there is one yet, a second name, which the next checkpoint leaves as it is."""
     checkpoint = run / "checkpoint.pt"
-    with suppress(FileNotFoundError, FileExistsError):
+    with suppress(FileNotFoundError, FileExistsError), as_bad_input("--runs-dir: has no hard links", PermissionError):
         os.link(checkpoint, run / f"checkpoint-{checkpoint.stat().st_mtime_ns}.pt")
 
 

@@ -43,6 +43,13 @@ def test_a_batch_that_cannot_be_cut_into_equal_parts_is_refused():
         rank_of(0, 1, 0)
 
 
+def test_sparse_gradients_of_several_processes_are_refused():
+    embedding = torch.nn.Embedding(3, 2, sparse=True)
+    embedding(torch.tensor([1])).sum().backward()
+    with pytest.raises(BadInput, match="sparse gradients cannot be averaged"):
+        rank_of(0, 2, 8).average_gradients(torch.optim.SparseAdam(embedding.parameters()))
+
+
 def train_with_own_seeds(folder):
     """Draw weights, and make images, that differ by rank."""
     rank = Ranks(8).rank

@@ -231,6 +231,7 @@ def test_a_session_has_its_runs_in_a_with_alone_and_in_a_folder_of_the_name_that
         for step in run.steps(state={}, pictures={}):
             run.log(*step, {})
     assert run.folder.parent == tmp_path / "gan_v1.5"
+    assert launch.name_of("scripts/gan_v1.5.py") == launch.name_of("scripts/gan_v1.5") == "gan_v1.5"
 
 
 UNLOADABLE = SimpleNamespace(state_dict=lambda: {"path": Path("x")})
@@ -458,7 +459,8 @@ def test_a_run_to_begin_with_is_named_from_the_folder_in_which_the_script_was_st
 
 
 LEFT = [("start", "break", 3), ("start", "error", 3), ("changed", "break", 2), ("changed", "error", 2)]
-LEFT += [("log", "error", 2), ("logged", "break", 4), ("logged", "exit", 4), ("logged", "error", 2)]
+LEFT += [("read", "break", 2), ("read", "error", 2), ("log", "error", 2)]
+LEFT += [("logged", "break", 4), ("logged", "exit", 4), ("logged", "error", 2)]
 
 
 @pytest.mark.parametrize(("place", "how", "expected"), LEFT)
@@ -477,11 +479,15 @@ def test_a_checkpoint_is_of_a_step_whose_loop_body_ended_wherever_the_loop_is_le
     weights = torch.nn.Linear(1, 1, bias=False)
     torch.nn.init.zeros_(weights.weight)
     optimizer = torch.optim.SGD(weights.parameters(), lr=1.0)
-    state = {"weights": weights, "optimizer": optimizer}
+    statistics = torch.nn.BatchNorm1d(1)
+    state = {"weights": weights, "optimizer": optimizer, "statistics": statistics}
     expectation = nullcontext() if how == "break" else pytest.raises((ZeroDivisionError, RuntimeError, SystemExit))
     with expectation, open_run(tmp_path, steps=9, checkpoint_every=2) as run:
         for step, _ in run.steps(IMAGES, state=state, pictures={}):
             if leave(step, "start"):
+                break
+            statistics(weights(torch.ones(2, 1)))  # the body has changed buffers
+            if leave(step, "read"):
                 break
             weights.weight.grad = -torch.ones(1, 1)
             optimizer.step()
@@ -495,6 +501,15 @@ def test_a_checkpoint_is_of_a_step_whose_loop_body_ended_wherever_the_loop_is_le
     printed = capsys.readouterr().out
     assert printed.startswith(f"Interrupted after step {expected}.\nContinue: ")
     FileLock(folder / ".lock", blocking=False).acquire()
+
+
+def test_a_step_after_which_a_picture_cannot_be_drawn_is_saved(tmp_path, capsys):
+    draw = mock.Mock(side_effect=[torch.zeros(1, 1, 8, 8), ZeroDivisionError, ZeroDivisionError])
+    with pytest.raises(ZeroDivisionError), open_run(tmp_path, steps=9, sample_every=3) as run:
+        for step, _ in run.steps(IMAGES, state={}, pictures={"drawn": draw}):
+            run.log(step, {})
+    assert saved(tmp_path)["step"] == 3
+    assert capsys.readouterr().out.startswith("Interrupted after step 3.\nContinue: ")
 
 
 def test_an_error_of_a_script_s_own_lines_keeps_its_traceback_also_one_of_files(tmp_path):

@@ -206,7 +206,7 @@ REFUSED = {
     "gan_conditional --init-from {run} --image-size 8 --model mlp": "does not hold this generator; its networks are",
     "cyclegan --init-from {run}": "--init-from {run}: does not hold this a_to_b; its networks are those of script gan",
     "gan_detach --init-from {run}/nowhere": "{run}/nowhere: not found",
-    "cyclegan --resume {run}": "made by gan_detach.py, not by cyclegan.py; resume it with that",
+    "cyclegan --resume {run}": "made by gan_detach.py, not by cyclegan.py; take that, or --init-from",
 }
 
 
