@@ -5,7 +5,8 @@ import torch
 MESSAGES = ("can't optimize a non-leaf Tensor", "you can only change requires_grad flags of leaf variables")
 WHY = """Only a leaf keeps its gradient. Here the product is a result, and no variable holds the leaf that it was
 made from; .to(device), .cuda() or .float() after requires_grad=True do the same."""
-CURE = "Set requires_grad last: (torch.ones(2) * 0.01).to(device).requires_grad_(), or use nn.Parameter."
+CURE = """Set requires_grad last: (torch.ones(2) * 0.01).to(device).requires_grad_(), or use nn.Parameter. A result is
+cut off its graph by detach(), not by requires_grad = False."""
 RIGHT_RETURNS = [0.0, -0.01]
 
 

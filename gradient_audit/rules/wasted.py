@@ -58,13 +58,12 @@ def _clearing_line(facts: Facts, passes: list[Call], numbers: set[int]) -> Place
     often |= any(len(summed) > 1 for summed in sums)
     lines = {None} if not often or place in facts.read_lines or any(p.users for p in passes) else set()
     for row in reversed(facts.events):
-        is_pass = row.kind == "backward"
-        if is_pass and not row.began.detailed:  # calls of zero_grad() before it were not seen
+        if row.kind == "backward" and not row.began.detailed:
             following = row
-        elif row in unused and not (following and following.kind == "backward" and following.place == place):
+        elif row in unused and not (following and following.kind == "backward"):  # else no zero_grad() was seen
             clears = following and following.kind == "zero_grad" and following.parameters & numbers
             lines.add(following.place if clears else None)
-        elif row.kind in ("zero_grad", "step") or (is_pass and row.place != place):
+        elif row.kind in ("zero_grad", "step"):
             following = row
     return lines.pop() if len(lines) == 1 else None
 
