@@ -21,8 +21,10 @@ class Augmented(nn.Module):
         self.discriminator, self.augment, self.mirror = discriminator, augment, mirror
 
     def forward(self, images: Tensor, *labels: Tensor) -> Tensor:
-        """Return the logits of images (N, C, H, W) in [-1, 1]."""
+        """Return the logits of images (N, C, H, W) in [-1, 1]; if it changes them, raises ValueError for others."""
         if self.augment or self.mirror:
+            if images.ndim != 4:  # of others, the draws would make other shapes
+                raise ValueError(f"augmentation and mirroring are for images (N, C, H, W), not {[*images.shape]}")
             draws = torch.rand(len(images), NUMBERS, device=images.device)
         if self.mirror:
             images = torch.where(draws[:, 7, None, None, None] < 0.5, images, images.flip(3))

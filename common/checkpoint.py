@@ -13,7 +13,6 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel
 from torch.utils._pytree import keystr, tree_flatten_with_path, tree_leaves, tree_map_only
 
@@ -79,6 +78,8 @@ def check_state(state: dict[str, Any], facts: dict[str, Any]) -> None:
     for name, owner in state.items():
         with as_bad_input(hint := f"state {name!r}: cannot be in a checkpoint", Exception):
             as_bytes(owner.state_dict(), hint)
+            if not hasattr(owner, "load_state_dict"):
+                raise TypeError("it has no load_state_dict()")
             if name in {*facts, "step", "sums", "averages", "layers"}:
                 raise ValueError("the name is taken; choose another")
 
@@ -104,8 +105,8 @@ def changing_parts(state: dict[str, Any]) -> list[tuple[object, str]]:
     """Return the tensors of the networks in a state, and the schedules, each with its attribute that counts changes."""
     networks = [owner for owner in state.values() if isinstance(owner, nn.Module)]
     tensors = [x for network in networks for x in (*network.parameters(), *network.buffers())]
-    schedules = [owner for owner in state.values() if isinstance(owner, LRScheduler)]
-    return [(x, "_version") for x in tensors if not x.is_inference()] + [(each, "last_epoch") for each in schedules]
+    turns = [(owner, "last_epoch") for owner in state.values() if hasattr(owner, "last_epoch")]
+    return [(x, "_version") for x in tensors if not x.is_inference()] + turns
 
 
 def finite_states(state: dict[str, Any], step: int) -> dict[str, Any]:

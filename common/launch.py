@@ -20,6 +20,8 @@ from common.options import RunOptions, expanded, parse, parse_resumed
 from common.ranks import connect
 from common.run import Run
 
+PATHS = ("runs_dir", "resume", "init_from")
+
 
 def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -> None:
     """Call `main` with the options of the command line and a run of `script`, a path; an error ends it in a line."""
@@ -28,9 +30,8 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
         if options.resume:
             stored = load_checkpoint(options.resume / "checkpoint.pt", opened if connect()[0] == 0 else None)
             options = parse_resumed(main, kind, name_of(script), stored)
-        names = ("runs_dir", "resume", "init_from")
-        options = expanded(options, *names)
-        paths = {name: getattr(options, name) for name in names}
+        options = expanded(options, *PATHS)
+        paths = {name: getattr(options, name) for name in PATHS}
         # main may change the current folder.
         options = replace(options, **{name: path and path.absolute() for name, path in paths.items()})
         main(options, opened.enter_context(open_run(script, options, stored)))
@@ -41,6 +42,8 @@ def launch_run(script: str, main: Callable[..., None], kind: type[RunOptions]) -
 @contextmanager
 def open_run(script: str | Path, options: RunOptions, stored: dict | None = None) -> Iterator[Run]:
     """Pick the device, seed torch, and yield a run of `script`. stored: the checkpoint of the run to continue."""
+    if options != expanded(options, *PATHS):
+        raise BadInput("a path begins with ~, which only the command line expands; take Path.expanduser()")
     if options.resume and not stored:  # its folder would be written over
         raise BadInput(f"resume={options.resume}: only the command line continues a run, with --resume; leave it out")
     if is_among(options.runs_dir, getattr(options, "dataset", None)) and not stored:

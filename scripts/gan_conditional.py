@@ -80,7 +80,7 @@ def main(options: GanOptions, run: Run) -> None:
     # A column for each class, the same noise along a row.
     sample_z = torch.randn(8, options.z_dim, device=run.device).repeat_interleave(len(data.classes), dim=0)
     sample_labels = torch.arange(len(data.classes), device=run.device).repeat(8)
-    real, _ = next(batches(data, len(sample_z), options.seed))
+    real, _ = next(batches(data, min(len(sample_z), len(data.images)), options.seed))
     pictures = {"real": real, "samples": lambda: average(sample_z, sample_labels)}
     state = {"generator": generator, "discriminator": bare, "average": average}
     state |= {"optimizer_g": optimizer_g, "optimizer_d": optimizer_d}

@@ -123,9 +123,10 @@ def evaluate_run(options: Options, only_fid: bool = False) -> dict:
     real, others = data.images[rows], data.images[other_rows]
     labels, other_labels = data.labels[rows], data.labels[other_rows]
     real_features = extract_features(real)
-    samples = generate(generator, device, z, *([labels] if names else [])).expand(-1, real.shape[1], -1, -1)
-    if samples.shape[2:] != real.shape[2:]:
-        raise BadInput(f"{run}: its samples have {[*samples.shape[2:]]} pixels, and {dataset} {[*real.shape[2:]]}")
+    samples = generate(generator, device, z, *([labels] if names else []))
+    if samples[0, :1].shape != real[0, :1].shape or samples.shape[1] not in (1, real.shape[1]):
+        raise BadInput(f"{run}: its samples are {[*samples.shape[1:]]}, and those of {dataset} {[*real.shape[1:]]}")
+    samples = samples.expand(-1, real.shape[1], -1, -1)
     if only_fid:
         return {"fid": measures.measure_fid(extract_features(samples), real_features), "step": checkpoint["step"]}
 

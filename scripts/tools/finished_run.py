@@ -69,7 +69,10 @@ def make_own_networks(name: str, *given: tuple[int, int, int] | int) -> tuple[nn
         vars(module).update(runpy.run_path(file))
         if not hasattr(module, function):
             raise NameError(f"{file} has no function {function}")
-        generator, discriminator = getattr(module, function)(*given)
+        networks = getattr(module, function)(*given)
+        if not isinstance(networks, tuple | list):
+            raise TypeError(f"must return (generator, discriminator), not a {type(networks).__name__}")
+        generator, discriminator = networks
     except (Exception, SystemExit) as error:
         call = f"{name}({', '.join(map(str, given))})"
         raise BadInput(f"--networks {call}: {type(error).__name__}: {error}") from error

@@ -94,6 +94,13 @@ def test_each_image_of_each_call_has_numbers_of_its_own_which_the_seed_fixes_and
     assert judge(same).equal(first)
 
 
+@pytest.mark.parametrize("changes", [(True, False), (False, True)])
+def test_samples_that_are_no_images_are_refused(changes):
+    with pytest.raises(ValueError, match=r"are for images \(N, C, H, W\), not \[3, 5\]"):
+        Augmented(nn.Linear(5, 1), *changes)(torch.rand(3, 5))
+    assert Augmented(nn.Linear(5, 1), augment=False)(torch.rand(3, 5)).shape == (3, 1)
+
+
 def test_without_a_change_it_draws_nothing_and_shows_the_images_themselves():
     images, before = torch.rand(2, 3, 8, 8), torch.get_rng_state()
     assert Augmented(Copy(), augment=False)(images) is images

@@ -4,7 +4,7 @@ import shlex
 import struct
 
 import pytest
-from helpers import make_images
+from helpers import SMALL, call, make_images, saved
 
 from common import data
 from common.errors import BadInput, one_line
@@ -77,6 +77,13 @@ def test_a_runs_folder_that_cannot_be_written_is_named_before_images_are_read(na
     line = refusal("gan_detach", "--model", "mlp", "--runs-dir", tmp_path / name)
     assert one_line(f"--runs-dir: {tmp_path / name}") in line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+
+
+def test_a_folder_of_many_classes_of_few_images_trains(tmp_path):
+    for name in range(12):
+        make_images(tmp_path / "images" / str(name), 6)  # fewer than the grid of 8 to a class has
+    call("gan_conditional", *SMALL, "--steps", 2, "--dataset", tmp_path / "images", "--runs-dir", tmp_path / "runs")
+    assert saved(tmp_path / "runs")["step"] == 2
 
 
 def test_an_address_in_the_place_of_a_folder_is_refused(unread, refusal):

@@ -231,13 +231,18 @@ def test_a_session_has_its_runs_in_a_with_alone_and_in_a_folder_of_the_name_that
         for step in run.steps(state={}, pictures={}):
             run.log(*step, {})
     assert run.folder.parent == tmp_path / "gan_v1.5"
+    with pytest.raises(BadInput, match="begins with ~"), launch.open_run("x", RunOptions(runs_dir=Path("~/runs"))):
+        pass
     assert launch.name_of("scripts/gan_v1.5.py") == launch.name_of("scripts/gan_v1.5") == "gan_v1.5"
 
 
 UNLOADABLE = SimpleNamespace(state_dict=lambda: {"path": Path("x")})
+NEVER_LOADED = SimpleNamespace(state_dict=dict)
 
 
-@pytest.mark.parametrize("state", [{"own": torch.Generator()}, {"own": UNLOADABLE}, {"step": torch.nn.Linear(1, 1)}])
+@pytest.mark.parametrize(
+    "state", [{"own": torch.Generator()}, {"own": UNLOADABLE}, {"step": torch.nn.Linear(1, 1)}, {"own": NEVER_LOADED}]
+)
 def test_what_no_checkpoint_can_hold_is_refused_by_name_before_the_first_step(state, tmp_path):
     with pytest.raises(BadInput, match=f"state '{next(iter(state))}': cannot be in a checkpoint: "):
         next(steps_of(tmp_path, state=state))
@@ -330,6 +335,7 @@ def test_what_pictures_and_measures_train_is_free_and_so_is_what_wraps_an_optimi
     network, judge = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
     optimizer, own = (torch.optim.SGD(each.parameters()) for each in (network, judge))
     wrapper = SimpleNamespace(param_groups=optimizer.param_groups, state_dict=optimizer.state_dict)  # as accelerate's
+    wrapper.load_state_dict = optimizer.load_state_dict
     pictures = {"samples": lambda: [own.step(), torch.zeros(1, 1, 8, 8)][1]}
     for _ in steps_of(tmp_path, state={"network": network, "optimizer": wrapper}, pictures=pictures):
         optimizer.step()
@@ -501,6 +507,16 @@ def test_a_checkpoint_is_of_a_step_whose_loop_body_ended_wherever_the_loop_is_le
     printed = capsys.readouterr().out
     assert printed.startswith(f"Interrupted after step {expected}.\nContinue: ")
     FileLock(folder / ".lock", blocking=False).acquire()
+
+
+def test_a_schedule_of_schedules_may_be_in_the_state(tmp_path):
+    network = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(network.parameters(), lr=1.0)
+    chained = torch.optim.lr_scheduler.ChainedScheduler([torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)])
+    for _ in steps_of(tmp_path, IMAGES, state={"network": network, "optimizer": optimizer, "chained": chained}):
+        optimizer.step()
+        chained.step()
+    assert saved(tmp_path)["chained"]["_schedulers"][0]["last_epoch"] == 3
 
 
 def test_a_step_after_which_a_picture_cannot_be_drawn_is_saved(tmp_path, capsys):

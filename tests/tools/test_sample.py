@@ -253,8 +253,13 @@ def test_samples_of_another_size_than_the_data_are_noted_and_not_evaluated(own, 
     networks = add_layer(own[0], "images.repeat(1, 1, 2, 2)")
     sample.main(Options(run, networks=networks))
     assert "they have the shape [1, 56, 56], and the run's data [1, 28, 28]" in capsys.readouterr().out
-    with pytest.raises(BadInput, match=r"its samples have \[56, 56\] pixels, and mnist5k \[28, 28\]"):
-        evaluate.main(evaluate.Options(run, networks=networks))
+    for layer, shape in (
+        ("images.repeat(1, 1, 2, 2)", "1, 56, 56"),
+        ("images[:, 0]", "28, 28"),
+        ("images.flatten(1)", "784"),
+    ):
+        with pytest.raises(BadInput, match=rf"its samples are \[{shape}\], and those of mnist5k \[1, 28, 28\]"):
+            evaluate.main(evaluate.Options(run, networks=add_layer(own[0], layer)))
 
 
 @pytest.mark.parametrize(
@@ -266,12 +271,15 @@ def test_samples_of_another_size_than_the_data_are_noted_and_not_evaluated(own, 
         ("{script}:no_such", "has no function no_such"),
         ("{leaves}:f", "SystemExit: 0"),
         ("{script}:Wave", "TypeError: Wave.__init__() takes 2"),
+        ("{script}:alone", "TypeError: must return (generator, discriminator), not a Linear"),
         ("{models}:mlp", "does not hold this network, of --networks {models}:mlp: "),
     ],
 )
 def test_what_makes_no_networks_of_the_run_is_refused_in_one_line(networks, told, own, run, refusal):
     paths = {"script": own[0], "models": ROOT / "common" / "models.py", "leaves": own[0].with_name("leaves.py")}
     paths["leaves"].write_text("raise SystemExit(0)")
+    with own[0].open("a") as script:
+        script.write("\n\ndef alone(*_):\n    return torch.nn.Linear(1, 1)\n")
     options = ["--networks", networks.format(**paths)] if networks else []
     assert told.format(**paths) in refusal("sample", run, *options)
     change(run, lambda checkpoint: checkpoint["options"].update(model="mine"))
