@@ -170,7 +170,8 @@ def settings_in(state: dict[str, Any]) -> dict[str, dict[str, str]]:
     for name, owner in state.items():
         groups = owner.param_groups if isinstance(owner, Optimizer) else []
         items = [(f"{key} of group {i}", value) for i, group in enumerate(groups) for key, value in group.items()]
-        settings[name] = {key: str(value) for key, value in items if not key.startswith(of_device)}
+        plain = [(key, value.tolist() if isinstance(value, Tensor) else value) for key, value in items]  # in all digits
+        settings[name] = {key: str(value) for key, value in plain if not key.startswith(of_device)}
     return settings
 
 

@@ -101,6 +101,7 @@ class ImagePool:
         While the pool is not full, a fake is added and returned. After that, with probability 0.5, it replaces a random
         image of the pool, which is returned in its place. Random numbers of the CPU: nothing waits for the GPU.
         """
+        fakes = fakes.detach()
         if self.ranks and self.ranks.count > 1:
             fakes = torch.cat(self.ranks.gather(fakes.cpu())).to(fakes.device)
         swaps = torch.rand(len(fakes), generator=self.generator) < 0.5

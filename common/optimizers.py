@@ -32,4 +32,4 @@ def fused_adam(parameters: Iterable[nn.Parameter], lr: float, betas: tuple[float
 
 def linear_decay(steps: int, start: int) -> Callable[[int], float]:
     """Return the learning rate's factor after so many steps: 1 up to `start`, then linearly down to 0 at `steps`."""
-    return lambda done: min(1.0, (steps - done) / max(1, steps - start))
+    return lambda done: min(1.0, max(0, steps - done) / max(1, steps - start))

@@ -31,8 +31,10 @@ def interpolation_penalty(discriminator: Callable, real: Tensor, fake: Tensor, m
     """Mean over samples of `(|dD/dx| - 1)^2` at points between real and fake samples, a 0-d tensor.
 
     real, fake: (N, ...), of one shape; neither gets a gradient. mix: the weight of each real sample, (N,) in [0, 1];
-    None draws it.
+    None draws it. Raises ValueError for other shapes.
     """
+    if real.shape != fake.shape:
+        raise ValueError(f"real and fake must have one shape, not {[*real.shape]} and {[*fake.shape]}")
     if mix is None:
         mix = torch.rand(len(real), device=real.device)
     mix = mix.to(real).view(-1, *[1] * (real.ndim - 1))

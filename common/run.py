@@ -31,7 +31,7 @@ class Run(AbstractContextManager):
         self.given = options  # as on the command line: main may put others into `options`, chosen by the images
         self.ranks = Ranks(options.batch_size)
         self.generator = torch.Generator().manual_seed(seed_for(options.seed))  # of draws that all ranks share
-        self.is_precise = options.precision == "fp32"  # until main has called `precision`, if that is bf16
+        self.is_precise = options.precision == "fp32"  # until the loop body has called `precision`, if that is bf16
         self.folder: Path | None = None  # that of the run, once its loop has begun
         self.state: dict[str, Any] = {}
         self.facts = origin  # what a checkpoint says of its run beside the state
@@ -63,7 +63,7 @@ class Run(AbstractContextManager):
 
     def precision(self) -> torch.autocast:
         """Return the context of a step: without a cache, as weights change between its forward passes."""
-        self.is_precise, is_bf16 = True, self.options.precision == "bf16"
+        self.is_precise, is_bf16 = self.is_precise or self.is_inside, self.options.precision == "bf16"
         return torch.autocast(self.device.type, torch.bfloat16, is_bf16, cache_enabled=False)
 
     def noise(self, count: int, z_dim: int) -> Tensor:

@@ -38,6 +38,12 @@ def test_weights_are_drawn_from_a_normal_distribution_of_0_02_and_biases_are_0()
         assert abs(weights.std() / 0.02 - 1) < 4 / (2 * len(weights)) ** 0.5
 
 
+def test_what_a_pool_returns_and_keeps_has_no_graph():
+    pool = ImagePool(3)
+    assert not pool.exchange(torch.ones(5, 1, 2, 2, requires_grad=True) * 2).requires_grad
+    assert not any(image.requires_grad for image in pool.images)
+
+
 @pytest.mark.parametrize("held", [0, 3, 5])
 def test_a_pool_goes_on_from_its_state_though_the_batch_is_overwritten(held):
     pool, again, fakes = ImagePool(5), ImagePool(5), torch.ones(held, 1, 2, 2)

@@ -71,7 +71,7 @@ def test_the_pairs_of_the_docs_stay_together_and_a_finished_run_is_used_as_they_
     assert not names["seen"][0][0].equal(names["seen"][1][0])
     run.folder.rename(tmp_path / "finished")
     (tmp_path / "output").mkdir()
-    use = use.replace("runs/gan_mine/20260101-120000", "finished")
+    use = use.replace("runs/gan_mine/20260101-120000", "finished").replace('mode = "RGB"', 'mode = "L"')
     exec(use, names | {"make_generator": lambda: torch.nn.Conv2d(1, 1, 1)})
     expected = to_uint8(generator(to_float(load_images("input"))))
     assert load_images("output").equal(expected)

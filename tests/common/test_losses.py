@@ -38,7 +38,7 @@ def test_a_step_of_fused_adam_raises_the_version_of_the_weights_of_every_group()
 
 
 @pytest.mark.parametrize(
-    ("steps", "start", "factors"), [(6, 3, [1, 1, 1, 1, 2 / 3, 1 / 3, 0]), (2, 2, [1, 1]), (2, 0, [1, 0.5, 0])]
+    ("steps", "start", "factors"), [(6, 3, [1, 1, 1, 1, 2 / 3, 1 / 3, 0]), (2, 2, [1, 1]), (2, 0, [1, 0.5, 0, 0])]
 )
 def test_a_rate_falls_linearly_to_zero_once_so_many_steps_are_done(steps, start, factors):
     assert [linear_decay(steps, start)(done) for done in range(len(factors))] == factors

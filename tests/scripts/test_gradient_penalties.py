@@ -18,6 +18,11 @@ def drawn(*shape):
     return torch.randn(N, *shape).double(), torch.randn(N, *shape).double(), torch.rand(N).double()
 
 
+def test_samples_of_two_shapes_are_not_mixed():
+    with pytest.raises(ValueError, match=r"must have one shape, not \[4, 1\] and \[4, 3\]"):
+        interpolation_penalty(lambda samples: samples.sum(1), torch.ones(4, 1), torch.ones(4, 3))
+
+
 def test_the_penalty_of_a_slope_of_zero_whose_norm_has_no_derivative_has_a_gradient_of_zero():
     discriminator = nn.Linear(2, 1, bias=False).double()
     nn.init.zeros_(discriminator.weight)

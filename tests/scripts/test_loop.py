@@ -307,6 +307,10 @@ def test_what_a_loop_leaves_out_is_told(tmp_path, capsys):
     assert load(run.folder)["averages"] == {"generator": "average"}
     with pytest.raises(BadInput, match="--precision bf16: has no effect without"):
         list(steps_of(tmp_path, precision="bf16"))
+    with pytest.raises(BadInput, match="has no effect without"), open_run(tmp_path, precision="bf16") as run:
+        with run.precision():  # before the loop, as to look at shapes
+            network(torch.ones(1, 2))
+        list(run.steps(state={}, pictures={}))
 
 
 def test_a_resumed_run_keeps_the_images_and_the_settings_of_its_optimizers(tmp_path, capsys):
