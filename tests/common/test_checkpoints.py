@@ -266,3 +266,12 @@ def test_a_mask_may_be_infinite_and_no_number_of_the_state_nan_or_a_weight_infin
         with pytest.raises(Stopped, match=re.escape(f"step 3: {name} is not finite")):
             finite_states(state, 3)
         tensor.copy_(before)
+
+
+def test_rates_that_are_tensors_are_compared_in_all_their_digits():
+    def settings(rate):
+        optimizer = torch.optim.SGD([torch.zeros(1)], lr=torch.tensor(rate))
+        return settings_in({"optimizer": optimizer})["optimizer"]["lr of group 0"]
+
+    assert float(settings(0.00104)) == pytest.approx(0.00104)
+    assert settings(0.001) != settings(0.00104)
