@@ -117,10 +117,11 @@ class Gradients:
         """Note a call of `GradScaler.unscale_`, by the script or by the scaler's step."""
         accounts = self.parameters.accounts_of(parameters_of(optimizer)) if scaler.is_enabled() else []
         passes = set().union(*(self.session.ledger.balances[account.number].passes for account, _ in accounts))
-        for number in passes if scaler.get_scale() != 1 else ():
+        scale = scaler.get_scale()  # for which the host waits
+        for number in passes if scale != 1 else ():
             call = self.session.calls.get(number)
             scales = {self.scaled[node] for node in call.nodes & self.scaled.keys()} if call else ()
-            if call and call.kind == "backward" and scaler.get_scale() not in scales:
+            if call and call.kind == "backward" and scale not in scales:
                 self.session.add(trace.ScaleWrong(call.place, "another" if scales else "divided"))
         self.divided |= passes
         grads = {account.number: parameter.grad for account, parameter in accounts}
@@ -130,9 +131,9 @@ class Gradients:
 
     @guarded
     def note_scaling(self, scaler: torch.amp.GradScaler, losses: object) -> None:
-        losses = losses if scaler.is_enabled() and scaler.get_scale() != 1 else ()
-        scaled = [loss.grad_fn._sequence_nr() for loss in tensors_in(losses) if loss.grad_fn is not None]
-        self.scaled |= dict.fromkeys(scaled, scaler.get_scale())
+        if (scale := scaler.get_scale()) != 1:  # it is 1 where the scaler is not enabled
+            nodes = [loss.grad_fn for loss in tensors_in(losses) if loss.grad_fn is not None]
+            self.scaled |= {node._sequence_nr(): scale for node in nodes}
 
     @guarded
     def note_freezing(self, module: nn.Module, *_: object, **__: object) -> None:
