@@ -94,7 +94,9 @@ def show_end(script: Path, folder: Path, step: int, steps: int, processes: int) 
     lines = ["Interrupted before the first checkpoint."]
     if step >= steps:
         lines = [f"Done: {counted(step, 'step')}. What the curves show: docs/curves.md"]
-        tools = "scripts/tools" if Path.cwd() == ROOT else str(ROOT / "scripts" / "tools")
+        tools = "scripts/tools"
+        if not (Path(tools).exists() and Path(tools).samefile(ROOT / tools)):  # the current folder may be gone
+            tools = str(ROOT / tools)
         sample = shlex.join([f"{tools}/sample.py", str(folder)])
         lines += [f"More images: python {sample} (CycleGAN: translate.py); {tools}/evaluate.py measures them"]
     elif step:

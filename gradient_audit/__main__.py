@@ -74,7 +74,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             refuse(f"-m: there is no module {options.script!r} here; run this in the folder that holds it")
     else:
         if not options.script.is_file() and not (options.script / "__main__.py").is_file():
-            refuse(f"SCRIPT: there is no file {options.script}, and no folder with a __main__.py; give one of them")
+            refuse(f"SCRIPT: {options.script} is no regular file, and no folder with a __main__.py; give one of them")
         options.script = options.script.resolve()
     if min(options.iterations, options.limit) < 1:
         refuse("--iterations and --limit must be at least 1")

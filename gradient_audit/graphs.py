@@ -25,7 +25,8 @@ def passes_cut_off(facts: Facts) -> dict[str, tuple[list[Call], list[Place]]]:
         cuts = [(m, place) for p in last for m, place, sources in p.began.cuts if sources & missing]
         cuts = [place for mistake, place in cuts if mistake in ("detached-fakes", "no-graph")]
         meant = {place for p in facts.passes if p.used for _, place, _ in p.began.cuts}  # for another loss
-        found[network] = passes, [place for place in cuts if place not in meant] or cuts
+        others = [] if losses_without_pass(facts, missing) else cuts
+        found[network] = passes, [place for place in cuts if place not in meant] or others
     return found
 
 
@@ -87,9 +88,9 @@ def _feeds_next_pass(facts: Facts, row: ForwardRow, names: tuple[str, ...]) -> b
 
 
 def losses_without_pass(facts: Facts, numbers: set[int]) -> list[Place]:
-    """Return the lines of forward passes of these parameters from which numbers came, and no pass through them."""
+    """Return the lines of forward passes of these parameters, the last first, whose numbers got no backward pass."""
     rows = [row for row in facts.forwards if row.has_scalar and not (row.in_loss or row.needed)]
-    return [row.place for row in rows if numbers & row.event.sources]
+    return [row.place for row in reversed(rows) if numbers & row.event.sources]
 
 
 def _networks_in(row: BuiltRow) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ def _moves_nothing(facts: Facts, pairs: list[tuple[Call, TermRow]]) -> bool:
     read = any(p.place in facts.read_lines or p.leaves & facts.owned_leaves for p, _ in pairs)
     is_copy = any((row.term.sources - row.term.reached) & p.used or row.term.reached - {OTHER} for p, row in pairs)
     alive = (set() if is_copy and not read else others) | facts.once(idle_parameters)
-    goes_on = any(facts.history.calls[number].is_pass for _, row in pairs for number in row.crossed_by)
+    goes_on = any(row.crossed_by for _, row in pairs)
     # In another pass of the same sum, for another network's step, it may move that one.
     last, row = pairs[-1]
     turns = [q for q in facts.passes if row.term.reached & q.used and not last.used & q.used]

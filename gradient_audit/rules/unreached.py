@@ -22,7 +22,7 @@ MISTAKES = ("detached-fakes", "optimizer-old-weights")
 EXHIBITS = ("bugs/dragan_loss_unused.py", "bugs/encoder_under_no_grad.py", "clean/branch_not_taken.py")
 CUT = """This line cuts them off. In the loss that is for them, leave out `detach()` or `no_grad()`; where another loss
 needs it, `detach()` there alone."""
-COPIED = """They are copied to other parameters, or written there with `.data`, which cuts them off:
+COPIED = """What they give is copied to other parameters, as by `.data` or `nn.Parameter(x)`, which cuts them off:
 `torch.func.functional_call()` takes tensors in place of parameters, with their graph."""
 CLEARED = "Call it before `backward()`, or after `step()`; see whether two optimizers are exchanged."
 UNUSED = "This looks like a loss for them, and got no `backward()`: call that, or add it to the loss that gets one."

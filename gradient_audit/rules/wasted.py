@@ -54,7 +54,7 @@ def _clearing_line(facts: Facts, passes: list[Call], numbers: set[int]) -> Place
     place, unused, following = passes[0].place, {*passes}, None
     others = [p for p in facts.passes if p.place == place and p.used & numbers]
     sums = [{p.number for p in others} & summed for steps in facts.steps.values() for summed in steps.sums]
-    often = len(passes) > max(1, len(others)) and bool(numbers & facts.moved_parameters)
+    often = len(passes) >= max(2, len(others)) and bool(numbers & facts.moved_parameters)
     often |= any(len(summed) > 1 for summed in sums)
     lines = {None} if not often or place in facts.read_lines or any(p.users for p in passes) else set()
     for row in reversed(facts.events):

@@ -215,7 +215,7 @@ class Lineage:
                     sources |= Sources.of(WITHOUT_GRAD, number)
             else:
                 own = self.memory_of(tensor).sources
-                cut = own.has(GRAPH) and not tensor.requires_grad  # as of a detached alias of the storage
+                cut = own.has(GRAPH) and not node_of(tensor)  # as of a detached alias of the storage, or a new leaf
                 sources |= own.without(GRAPH) if cut else own
         return sources
 

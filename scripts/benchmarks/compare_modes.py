@@ -114,10 +114,10 @@ def main(options: Options) -> None:
         points[-1] |= {"seconds_to_target": reached[0]} if reached else {}
         runs[order].append(points)
         floors.append(entry["floor"])
-    caption = (
-        f"medians of {counted(options.seeds, 'seed')}, smallest and largest in brackets; {entry['count']:,} samples"
-    )
-    harness.present(options, device, {"runs": runs, "real images": floors}, caption, report)
+    of_all = {name: entry[name] for name in ("count", "real", "features")}  # on which an FID depends
+    compared = "{count:,} samples, compared with {real} images; features: {features}".format(**of_all)
+    caption = f"medians of {counted(options.seeds, 'seed')}, smallest and largest in brackets; {compared}"
+    harness.present(options, device, of_all | {"runs": runs, "real images": floors}, caption, report)
     print(f"\nRuns: {folder}")
 
 

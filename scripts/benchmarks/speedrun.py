@@ -25,7 +25,7 @@ import tyro
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # makes `common` and `scripts` importable from any folder
 
 from common.data import load_images, to_uint8
-from common.errors import BadInput, Stopped, counted
+from common.errors import BadInput, Stopped
 from common.options import Count, Options, Range, Weight
 from scripts.benchmarks.harness import ROOT, environment, spread
 from scripts.tools import evaluate, real_images
@@ -99,7 +99,7 @@ def train(contender: Path, seed: int, options: SpeedrunOptions, count: int, judg
 def main(options: SpeedrunOptions) -> None:
     """Train and judge all in turns, and print the table: medians over the seeds, smallest and largest in brackets."""
     runs = {contender: [] for contender in (options.baseline, *options.contenders)}
-    if len(runs) <= len(options.contenders):
+    if len({contender.resolve() for contender in runs}) <= len(options.contenders):
         raise BadInput("a contender is named twice, or is the --baseline; to see the noise, name a copy of its file")
     for contender in runs:
         if not contender.is_file():
@@ -115,11 +115,12 @@ def main(options: SpeedrunOptions) -> None:
     for seed in range(options.seeds):
         for contender, results in runs.items():
             results.append(train(contender, seed, options, count, lambda x: measure_fid(judge.features(x), real)))
-            print("{}, seed {}: {:.1f} seconds, lowest FID {:.2f}".format(contender, seed, *results[-1]), flush=True)
+            said = "{}, seed {}: {:.1f} seconds, lowest FID {:.2f}".format(contender, seed, *results[-1])
+            print(said.replace("inf seconds", "not reached"), flush=True)
     rows, reference = [], median(seconds for seconds, _ in runs[options.baseline])
     for contender, results in runs.items():
         seconds, lowest = zip(*results, strict=True)
-        row = [f"not reached in {counted(options.minutes, 'minute')}", "-"]
+        row = ["not reached", "-"]
         if math.isfinite(median(seconds)):
             ratio = f"{median(seconds) / reference:.2f}" if math.isfinite(reference) else "-"
             row = [spread(seconds, ".1f"), ratio]

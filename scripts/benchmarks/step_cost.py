@@ -11,7 +11,10 @@ from torch.utils.flop_counter import flop_registry
 
 WITH_VECTORS = {"mv": 0, "dot": 0, "vdot": 0, "addmv": 1}  # by operation: the operand, each number of it used once
 # In the name of an operation, the word that tells that it multiplies.
-WITHOUT_FORMULA = re.compile(r"(^|_)(rnn|attention|trilinear|cdist|linear|fft|conv(\d\w|olution)?|[a-z]*mm)(_|$)")
+WITHOUT_FORMULA = re.compile(
+    r"(^|_)(rnn|attention|trilinear|cdist|linear|linalg(?!_(vector_norm|check|cross))|cholesky|fft"
+    r"|conv(\d\w|olution)?|[a-z]*mm)(_|$)"
+)
 
 
 class StepCost(TorchDispatchMode):

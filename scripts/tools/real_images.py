@@ -56,8 +56,10 @@ def real_images_of(run: Path, checkpoint: dict, dataset: str | None) -> tuple[st
         raise BadInput(f"{run}: its data are floats, not images, which alone can be evaluated")
     is_named, dataset = bool(dataset), dataset or trained_on
     shape, fit = checkpoint["data_shapes"][0], checkpoint["options"].get("fit", "crop")
-    if not isinstance(dataset, str) or fit not in get_args(Fit):
+    if not isinstance(dataset, str):
         raise BadInput(f"{run}: does not say which images it was trained on; name them, --dataset")
+    if fit not in get_args(Fit):
+        raise BadInput(f"{run}: its option fit is {fit!r}, none of {', '.join(get_args(Fit))}; rename it in its script")
     if is_named and dataset in HELD_OUT and trained_on not in (None, dataset):  # whose training images are not read
         raise BadInput(f"--dataset {dataset}: the run {run} was trained on {trained_on}; leave it out")
     unseen, data = find_unseen(dataset, shape[0]), load_real(dataset, shape[-1], fit)

@@ -79,10 +79,11 @@ def main(options: Options) -> None:
     """Translate the images one by one; name those that cannot be translated, and print where the others are."""
     device, checkpoint = pick_device(options.device), load_checkpoint(options.run)
     generator = load_translator(options.run, checkpoint, options.direction).to(device)
-    check_apart(options.output, options.input)
+    for images in (options.input, str(checkpoint["options"].get("dataset", ""))):
+        check_apart(options.output, images)
     targets, failures = list_targets(options), 0
     mode = "L" if checkpoint["data_shapes"][0][1] == 1 else "RGB"
-    with as_bad_input("--output", OSError):
+    with as_bad_input(f"--output {options.output}: cannot be made a folder; choose another", OSError):
         options.output.mkdir(parents=True, exist_ok=True)
     for path, target in tqdm(targets.items(), desc="translating", unit="image", dynamic_ncols=True):
         try:

@@ -29,7 +29,10 @@ def test_the_figures_of_a_run_and_of_its_checkpoints_are_in_the_table(tmp_path, 
     assert points[-1]["seconds_to_target"] == seconds[0]  # any FID is below this target
     assert seconds == sorted(seconds)
     assert 0 < seconds[0] < seconds[-1]
-    assert compare_modes.report(result) in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert compare_modes.report(result) in printed
+    assert (result["features"], result["real"]) == (entry["features"], entry["real"]) == ("digits", "training")
+    assert f"{entry['count']} samples, compared with training images; features: digits" in printed
 
 
 def test_a_second_comparison_in_the_same_folder_is_refused_before_it_trains(tmp_path, refusal):

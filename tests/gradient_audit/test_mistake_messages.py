@@ -321,7 +321,7 @@ def test_list_names_every_mistake_under_its_kind(command):
         (["--error", "-"], ["--error -", "standard input cannot be read; pipe the log into this"]),
         (["--list", "--error", "x"], ["--list", "--error", "one of"]),
         ([], ["SCRIPT", "--error"]),
-        (["nothing.py"], ["there is no file nothing.py"]),
+        (["nothing.py"], ["nothing.py is no regular file, and no folder"]),
         (["--iterations", "0", __file__], ["--iterations"]),
         (["--iterations", "three", __file__], ["--iterations"]),
         (["--output", "report.md", "--error", "x"], ["--output", "for a script"]),

@@ -796,7 +796,15 @@ def test_a_run_of_several_machines_says_so_and_is_not_continued_on_one(tmp_path,
 
 
 def test_the_command_that_makes_more_images_works_in_the_current_folder(tmp_path, monkeypatch, capsys):
-    for folder, tools in ((ROOT, "scripts/tools"), (tmp_path, f"{ROOT}/scripts/tools")):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    for folder, tools in (
+        (ROOT, "scripts/tools"),
+        (tmp_path, f"{ROOT}/scripts/tools"),
+        (gone, f"{ROOT}/scripts/tools"),
+    ):
         monkeypatch.chdir(folder)
+        if folder == gone:
+            gone.rmdir()
         show_end(tmp_path / "script.py", tmp_path / "run", 10, 10, 1)
         assert f"More images: python {tools}/sample.py {tmp_path / 'run'} " in capsys.readouterr().out

@@ -471,6 +471,11 @@ def test_the_lattice_is_the_power_at_a_period_of_two_pixels():
         ({"data_types": ["float32"]}, {}, "its data are floats, not images"),
         ({"data_shapes": []}, {}, "it stores no shape of its data"),
         ({"options": {"model": "mlp", "z_dim": 8}}, {}, "does not say which images .* name them, --dataset"),
+        (
+            {"options": {"fit": "cover", "model": "mlp", "z_dim": 8}},
+            {"dataset": "mnist5k"},
+            "its option fit is 'cover', none of crop",
+        ),
         ({"data_shapes": [(9, 1, 28, 28)]}, {"dataset": "mnist5k"}, r"are \[4000, 1, .* not \[9, 1, .*; use"),
         ({"options": {"dataset": "mnist5k", "model": "mlp", "z_dim": 10**12}}, {}, "does not hold this network"),
     ],

@@ -88,6 +88,14 @@ def test_bad_input_is_refused_by_name_before_anything_is_written(finished_cycleg
         assert not output.exists()
     with pytest.raises(BadInput, match=r"images/out: is in .*images, the images of a run"):
         main(Options(finished_cyclegan, images, images / "out"))
+    checkpoint = load(finished_cyclegan)
+    checkpoint["options"]["dataset"] = str(tmp_path)
+    torch.save(checkpoint, tmp_path / "checkpoint.pt")
+    with pytest.raises(BadInput, match=f"out: is in {tmp_path}, the images of a run"):
+        main(Options(tmp_path, images / "a.png", output))
+    (tmp_path / "file").touch()
+    with pytest.raises(BadInput, match=r"file: cannot be made a folder; choose another: "):
+        main(Options(finished_cyclegan, images, tmp_path / "file"))
     mine = output / "sub" / "d.pgm"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")

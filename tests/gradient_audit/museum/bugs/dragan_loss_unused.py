@@ -2,7 +2,7 @@
 
 https://github.com/eriklindernoren/PyTorch-GAN/blob/master/implementations/dragan/dragan.py
 """
-# expects: error unreached at "real_loss = "
+# expects: error unreached at "fake_loss = "
 # cure: "    penalty.backward()" -> "    (d_loss + penalty).backward()"
 # trains: discriminator
 
