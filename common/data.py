@@ -88,7 +88,8 @@ def checksum(values: Tensor) -> int:
 def note_images(sums: list[int], places: dict[str, list[int]]) -> None:
     """Print a line if images have other checksums in another place: no two machines need resize to the same bits."""
     for place in [place for place, others in places.items() if sums != others]:
-        show_lines(f"note: as many images as {place}, but not the same to the bit: was one of them replaced?")
+        reason = "was one of them replaced, or does the script change them?"
+        show_lines(f"note: as many images as {place}, but not the same to the bit: {reason}")
 
 
 def to_float(images: Tensor) -> Tensor:

@@ -34,7 +34,8 @@ def as_bad_input(subject: object, kind: type | tuple) -> Iterator[None]:
         raise
     except kind as error:
         cause = f"it lacks {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
-        cause = cause.rpartition("WeightsUnpickler error: ")[2]  # before it, torch advises to trust the file
+        # Before and after, torch advises to trust the file.
+        cause = cause.rpartition("WeightsUnpickler error: ")[2].partition(" Please use `torch")[0]
         cause = cause[:500] or type(error).__name__  # torch lists all its backends in some
         raise BadInput(f"{subject() if callable(subject) else subject}: {cause}") from error
 

@@ -59,7 +59,7 @@ def map_images(images: Iterable[Tensor]) -> Tensor:
     for_pixels = partial(as_bad_input, hint, OSError)  # not for the errors of `images`
     with ExitStack() as opened:
         with for_pixels():
-            file = opened.enter_context(tempfile.TemporaryFile())
+            file = opened.enter_context(tempfile.TemporaryFile(buffering=0))  # else closing would raise once more
         for number, image in enumerate(images):
             is_image = getattr(image, "dtype", None) is torch.uint8 and image.ndim == 3
             stored = image.expand(3, -1, -1) if is_image and len(image) == 1 else image
@@ -67,12 +67,13 @@ def map_images(images: Iterable[Tensor]) -> Tensor:
             if len(shapes) > 1 or not is_image:
                 raise BadInput(f"map_images: image {number} is no uint8 tensor (C, H, W), or of another size; convert")
             channels = max(channels, len(image))
+            left = stored.contiguous().numpy().tobytes()
             with for_pixels():
-                file.write(stored.contiguous().numpy())  # raises without space, in which a mapping would crash
+                while left:
+                    left = left[file.write(left) :]  # raises without space, in which a mapping would crash
         if not shapes:
             raise BadInput("map_images: there are no images")
         with for_pixels():
-            file.flush()
             return torch.from_numpy(np.memmap(file, np.uint8, "c")).view(-1, *shapes.pop())[:, :channels]
 
 

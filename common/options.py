@@ -157,7 +157,8 @@ def expanded(options: Options, *names: str) -> Any:
 
 def typed(name: str, value: object) -> str:
     """Return an option as one types it."""
-    return f"--{name.replace('_', '-')}={value}"
+    flag = name.replace("_", "-")
+    return f"--{'' if value else 'no-'}{flag}" if isinstance(value, bool) else f"--{flag}={value}"
 
 
 def parse(main: Callable[..., None], kind: type[Options], default: Options | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from itertools import combinations
 from types import TracebackType
 
 from torch import nn
@@ -30,9 +31,9 @@ class GradientAudit(Report):
 
     After the block, also if the code inside raised, `events` are what happened in order, `passes` the backward passes
     among them, `findings` what is wrong, doubtful or wasteful, and `trace` what these were found from. Raises TypeError
-    if a network is no `nn.Module`. One whose parts have different optimizers is shown as its parts: `gan.generator`.
-    Another `with` of the same audit begins anew. Without names, it finds the networks that the block makes; a pass
-    through others raises TypeError.
+    if a network is no `nn.Module`, ValueError for one with two names. One whose parts have different optimizers is
+    shown as its parts: `gan.generator`. Another `with` of the same audit begins anew. Without names, it finds the
+    networks that the block makes; a pass through others raises TypeError.
 
     The first 12 backward passes, and four after a line's first pass or step, are watched in detail, up to the next
     step, which takes time, unless a network is compiled. The audit changes no number, no version and no
@@ -44,6 +45,9 @@ class GradientAudit(Report):
         for name, network in networks.items():
             if not issubclass(type(network), nn.Module):  # `isinstance` takes a weakref.proxy of a module for one
                 raise TypeError(f"{name} is a {type(network).__name__}, not an nn.Module")
+        for (one, first), (other, second) in combinations(networks.items(), 2):
+            if first is second:
+                raise ValueError(f"{one} and {other} are one network; name it once")
         super().__init__(Judgement())
         self._named, self._limit, self.networks, self.trace = networks or None, None, networks, Trace()
         self.unreached = ""  # of the named networks those that no pass came to, as a sentence

@@ -12,7 +12,8 @@ WHY = """The second step adds to a tensor that still refers to the graph of the 
 image pool of past fakes, or the hidden state of an LSTM, does the same. What is only kept, as by losses.append(loss),
 raises nothing, but each step's graph stays, until the GPU is out of memory. Where the first step already is, the batch
 or the networks are too big: docs/questions.md, question 36."""
-CURE = "detach() whatever is kept from one step to the next. For a number to print, .item() or .detach()."
+CURE = """detach() whatever is kept from one step to the next; empty a list of losses after each step. For a number to
+print, .item() or .detach()."""
 RIGHT_RETURNS = 2.0
 
 

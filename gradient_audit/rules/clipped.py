@@ -12,6 +12,8 @@ MEANING = """Gradients were clipped, and no step used them. As a question: they 
 cleared; there were none to clip; or a line clipped a network after its step, and another network never."""
 CURE = "Clip between `backward()` and `step()`."
 OTHER = "See whether the parameters of another network were meant."
+EMPTY = f"""Clip after `backward()`. {OTHER} A generator, as `network.parameters()`, gives its parameters once: make a
+list of it."""
 EXHIBITS = ("bugs/clipped_then_cleared.py", "bugs/gradient_masked_after_step.py", "clean/clipped_before_hand_step.py")
 
 
@@ -26,8 +28,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
             text = "gradients were changed here after the step that used them, and no later step used them."
             yield Sentence(text, (), [place], "Change them between `backward()` and `step()`.", question=True)
         elif fate == "empty":
-            cure = f"{OTHER} A generator, as `network.parameters()`, gives its parameters once: make a list of it."
-            yield Sentence("there was no gradient to clip here.", (), [place], cure, question=True)
+            yield Sentence("there was no gradient to clip here.", (), [place], EMPTY, question=True)
         elif not fate and place in stepped:
             yield Sentence("no step used the gradients that were clipped here.", (), [place])
         elif fate == "used" and facts.history.ledger.late[place] > 1 and unclipped:

@@ -46,6 +46,7 @@ def find(facts: Facts) -> Iterator[Sentence]:
     yield from _dead_passes(facts)
     left_out = facts.once(left_out_networks)
     ownerless = set().union(*(unused.ownerless for unused in facts.once(unused_gradients) if not unused.meant))
+    trained = facts.owned | facts.moved_parameters
     found: dict[tuple, list[tuple[Call, TermRow]]] = defaultdict(list)  # of those that one line cuts off, all
     for dead in facts.once(dead_terms):
         p, row = dead.pairs[0]
@@ -58,9 +59,12 @@ def find(facts: Facts) -> Iterator[Sentence]:
         networks = [name for name in facts.parameters if any(p.cells[name] == "used" for p, _ in pairs)]
         is_zero, question = pairs[0][1].term.value == 0, bool(cure)
         names = [*dict.fromkeys(_words_of(row) for _, row in pairs)]
+        reached = set().union(*(row.term.reached for _, row in pairs))
         verb = "contributes" if len(names) == 1 else "contribute"
         text = AT_ZERO if is_zero else f"{verb} no gradient to any parameter that is updated."
         cure = cure if cure == ZERO else cure + CURES.get(mistake, UNKNOWN if question else "")
+        left = [name for name in facts.networks_of(reached) if not facts.parameters[name].keys() & trained]
+        cure += f" If it is for {joined(left)}, which no optimizer holds, give that to one." if cut and left else ""
         places = [cut, *(row.place for _, row in pairs), place]
         known = mistake if mistake in CURES else ""
         yield Sentence(f"{joined(names)} {text}", networks, filter(None, places), cure, question, known)

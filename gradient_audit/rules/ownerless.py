@@ -16,9 +16,9 @@ parameters that they replaced. Or a term of a loss gives gradients to such param
 CURE = "Give them to an optimizer, or freeze them with `requires_grad_(False)`."
 MISTAKES = ("optimizer-old-weights",)
 EXHIBITS = ("bugs/meta_optimizer_list.py", "bugs/optimizer_before_layers.py", "clean/perceptual_judge.py")
-WRITTEN = """The script writes others to them. If they are to be trained, give them to an optimizer, not what they are
-a copy of. Compute a target or an average under `torch.no_grad()`; if another network makes them, `.data =` cuts that
-off: `torch.func.functional_call()` takes them with their graph."""
+WRITTEN = """The script writes others to them. If the loss is for what they are a copy of, call that in its place; if
+they are to be trained, give them to an optimizer. Compute a target or an average under `torch.no_grad()`; if another
+network makes them, `.data =` cuts that off: `torch.func.functional_call()` takes them with their graph."""
 
 REMADE = "Make the optimizer after this line, or give it the new ones with `add_param_group()`."
 MEANT = "If the optimizer that is made here was meant for them, give them to it, in place of those that it holds."

@@ -160,7 +160,7 @@ def load_network(
         # A network of one's own may hold a weight in other places, too: there it is to stay the same tensor.
         holder.load_state_dict(weights, assign=device == "meta")
         note_layers(checkpoint.get("layers"), {name: str(network)})
-    return network.float().eval()
+    return network.eval()
 
 
 def generate(generator: nn.Module, device: torch.device, *inputs: Tensor, as_floats: bool = False) -> Tensor:

@@ -77,7 +77,9 @@ def real_images_of(run: Path, checkpoint: dict, dataset: str | None) -> tuple[st
         advice = "use the same files; a run on a part of the classes, or on others, cannot be evaluated"
         raise BadInput(f"{run}: number, channels and classes of {dataset} are {now}, not {before}; {advice}")
     seen = data.images[~unseen] if len(unseen) else data.images
-    if dataset not in HELD_OUT and [*seen.shape] == shape:
+    if dataset in HELD_OUT:
+        seen = load_images(dataset, shape[-1])
+    if [*seen.shape] == shape:
         sums = [checksum(seen)]
         note_images(sums, {"it was trained on": checkpoint.get("image_checksums", sums)[:1]})
     return dataset, data, unseen

@@ -6,6 +6,7 @@ Pixels are exact: every image is of the size asked for, or of one colour, so tha
 import io
 import os
 import re
+import resource
 import struct
 import tempfile
 
@@ -207,6 +208,14 @@ def test_a_folder_is_one_tensor_whose_file_has_no_name_and_which_needs_space(tmp
     with pytest.raises(BadInput, match=rf"^{scratch}/no: cannot hold the pixels; set TMPDIR to another: "):
         monkeypatch.setattr(tempfile, "tempdir", f"{scratch}/no")
         map_images([torch.zeros(1, 2, 2, dtype=torch.uint8)])
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # the disk is full within the second image
+    try:
+        with pytest.raises(BadInput, match=rf"^{scratch}: cannot hold the pixels; set TMPDIR to another: "):
+            map_images(torch.zeros(3, 1, 16, 16, dtype=torch.uint8))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_an_error_of_the_images_themselves_is_not_blamed_on_the_space_for_them():

@@ -263,6 +263,9 @@ def test_an_audit_used_twice_has_a_new_record_each_time():
 def test_only_modules_are_networks():
     with pytest.raises(TypeError, match="generator is a int"):
         GradientAudit(generator=3)
+    network = torch.nn.Linear(1, 1)
+    with pytest.raises(ValueError, match="G and D are one network; name it once"):
+        GradientAudit(G=network, D=network)
 
 
 # One thread, one audit.

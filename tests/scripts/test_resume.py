@@ -195,6 +195,7 @@ go_on = partial(call, "gan_detach", "--resume")
 
 REFUSED = {
     "gan_detach --resume {run} --lr=0.1": "--lr=0.1: the run {run} has --lr=0.005; leave it out",
+    "gan_detach --resume {run} --no-hold-out": "--no-hold-out: the run {run} has --hold-out; leave it out",
     "gan_detach --resume {run} --betas 0.5 0.9": "the run {run} has --betas=(0.0, 0.9); leave it out",
     "gan_detach --resume {run} --steps 2": "--steps=2: the run {run} has done 3 already; give more",
     "gan_detach --resume {run} --runs-dir {run}": "--runs-dir={run}: the run goes on in its folder, {run}; leave",

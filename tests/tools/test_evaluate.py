@@ -422,7 +422,7 @@ def test_a_name_of_a_class_breaks_no_table_and_identical_images_have_no_spread_o
     assert measure_colours(alike, torch.arange(8, dtype=torch.uint8)[:, None, None, None] + alike) == {"colours": 0}
 
 
-def test_fashion_mnist_is_compared_with_its_test_images_and_fewer_images_take_fewer_steps(tmp_path, monkeypatch):
+def test_fashion_mnist_is_compared_with_its_test_images_and_fewer_images_take_fewer_steps(monkeypatch, capsys):
     def dataset(*_, train, **__):
         count, shade = (60_000, 0) if train else (40, 255)
         images = torch.full((count, 2, 2), shade, dtype=torch.uint8)
@@ -433,6 +433,11 @@ def test_fashion_mnist_is_compared_with_its_test_images_and_fewer_images_take_fe
     real = real_images.load_real("fashion-mnist", 2)
     assert (real.images == 255).all()
     assert (len(real.labels), real.classes) == (40, ("a", "b"))
+    of_run = {"options": {"dataset": "fashion-mnist"}, "data_shapes": [[60_000, 1, 2, 2]]}
+    for shade, told in ((0, False), (255, True)):  # of the images that it was trained on
+        sums = [data.checksum(torch.full((60_000, 1, 2, 2), shade, dtype=torch.uint8))]
+        real_images.real_images_of(Path("run"), of_run | {"image_checksums": sums}, None)
+        assert ("does the script change them?" in capsys.readouterr().out) == told
     few = LabeledImages(torch.zeros(372, 1, 2, 2), torch.zeros(372).long(), ("a",))
     train = mock.Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr(classifier, "train_classifier", train)

@@ -1,5 +1,6 @@
 """The optimizer has used up the generator of parameters, so that there is nothing left to clip."""
 # expects: question clipped at "clip_grad_norm_("
+# says: Clip after `backward()`.
 # cure: "parameters = model.parameters()" -> "parameters = [*model.parameters()]"
 
 import torch
