@@ -107,9 +107,7 @@ def _is_cut_off(facts: Facts, row: BuiltRow, names: tuple[str, ...]) -> bool:
     lost = told.issuperset(names)
     terms = [pair[1].term for dead in facts.once(dead_terms) for pair in dead.pairs[:1] if pair[1].term.sources]
     if isinstance(row, ForwardRow):  # a dead term was computed from it, as a number or behind a `detach()`
-        behind = [term for term in terms if row.has_scalar or term.value is None]
-        behind = [term.sources if row.in_loss else term.sources - term.reached for term in behind]
-        lost |= any(numbers & row.event.sources for numbers in behind)
+        lost |= any(term.sources & row.event.sources for term in terms)
     lines = {place[:2] for term in terms for place in (term.place, *(place for _, place, _ in term.cuts)) if place}
     return lost or row.place[:2] in lines  # whatever the expression
 

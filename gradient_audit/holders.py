@@ -45,9 +45,9 @@ def unjudged_passes(facts: Facts) -> list[Call]:
 
     What steps on these is of no kind that the audit sees, or there is nothing.
     """
-    read, known = facts.read_lines, facts.owned | facts.moved_parameters | facts.owned_in_steps
-    passes = [p for p in facts.passes if p.reached and not (p.raised or p.read or p.users or p.place in read)]
-    return [p for p in passes if not (p.reached & known or p.place in facts.handed_lines)]
+    known = facts.owned | facts.moved_parameters | facts.owned_in_steps
+    passes = [p for p in facts.passes if p.reached and not (p.reached & known or p.raised or p.read or p.users)]
+    return [p for p in passes if p.place not in facts.read_lines | facts.handed_lines]
 
 
 def unused_gradients(facts: Facts) -> list[Unused]:
