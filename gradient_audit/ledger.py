@@ -18,6 +18,7 @@ class Balance:
     passes: Set[int] = frozenset()  # that it is the sum of
     zero: bool = False  # it was all zeros when it was first seen
     fresh: bool = False  # a pass has added to it since the last step
+    newest: int = 0  # of the passes whose sum a step used
     borrowed: bool = False  # it is another parameter's, as that of a replica
     stepped: bool = False  # an optimizer stepped while the parameter required a gradient
     by_hand: bool = False  # the script wrote what it computed from gradients to the parameter
@@ -42,7 +43,10 @@ class Ledger:
                 balance = self.balances[event.parameter]
                 balance.zero = event.zero
                 if event.calls is not None:
-                    balance.passes, balance.borrowed = frozenset(event.calls), event.borrowed
+                    # What steps used, and was cleared, comes from a tensor of the script's own, as a momentum.
+                    cleared = frozenset() if event.borrowed else event.calls - balance.passes
+                    kept = {number for number in cleared if number <= balance.newest}
+                    balance.passes, balance.borrowed = frozenset(event.calls - kept or event.calls), event.borrowed
                 elif not balance.fresh:
                     balance.passes = frozenset()
             case trace.Pass():
@@ -93,6 +97,7 @@ class Ledger:
             balance.fresh = False
             if number in event.with_gradient:
                 passes = frozenset(balance.passes | ({event.inside} - {None}))
+                balance.newest = max(passes, default=balance.newest)
                 borrowed |= passes if balance.borrowed else set()
                 self._use_clip(balance, passes)
                 if passes or number not in event.empty:

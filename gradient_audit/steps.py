@@ -88,8 +88,10 @@ def _note_step(steps: Steps, row: StepRow, first: dict[tuple[int, int], StepRow]
             climbed = call.users.get(CLIMB, set()) if len(passes) > 1 else set()  # `reused` tells
             for number in numbers:
                 before = first.setdefault((call.number, number), row)
-                # A copy of another network's gradient may be used again, as a mean that stays.
-                if before is row or number in climbed or (number not in call.reached and "copied" in call.read):
+                # A copy of another network's gradient may be used again, as a mean that stays, and one of
+                # `autograd.grad()` beside a new one, as a momentum.
+                is_other = number not in call.reached or (call.kind == "grad" and call.number < max(passes))
+                if before is row or number in climbed or (is_other and "copied" in call.read):
                     continue
                 if before.optimizer != row.optimizer:
                     steps.twice[row.place, before.place].add(number)
