@@ -15,7 +15,6 @@ from tensorboard.plugins.hparams.metadata import SESSION_START_INFO_TAG
 from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
 from torch import nn
-from torch.optim import Optimizer
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
@@ -80,8 +79,9 @@ class Board:
             show_lines("note: there are no curves of the last steps: the loop has given run.log no results")
         values["speed/steps_per_second"] = (step - before) / (self.last_point[1] - start)
         for name, owner in state.items():
-            if isinstance(owner, Optimizer):
-                values[f"optimizer/learning_rate/{name}"] = owner.param_groups[0]["lr"]
+            for index, group in enumerate(getattr(owner, "param_groups", [])):  # also of what is around an optimizer
+                if "lr" in group:
+                    values[f"optimizer/learning_rate/{name}" + (f"/group_{index}" if index else "")] = group["lr"]
         for name, value in values.items():
             self.writer.add_scalar(TAGS.get(name, name), value, step)
         losses = [f"{name} {value:.3f}" for name, value in values.items() if TAGS.get(name, name).startswith("loss/")]

@@ -154,9 +154,10 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
             groups = [dict(group) for group in getattr(owner, "param_groups", [])]
             owner.load_state_dict(stored[name])
             for old, new in zip(groups, getattr(owner, "param_groups", []), strict=True):
-                kinds = [{key: {int: float}.get(type(x), type(x)) for key, x in each.items()} for each in (old, new)]
-                if other := sorted(key for key in old if kinds[0][key] is not kinds[1].get(key)):
-                    raise TypeError(f"its settings {', '.join(other)} are others, or of other types")
+                values = {key: (value, new.get(key)) for key, value in old.items() if value is not None}
+                kinds = {k: [float if type(x) in (int, Tensor) else type(x) for x in xs] for k, xs in values.items()}
+                if other := sorted(key for key, (of_old, of_new) in kinds.items() if of_old is not of_new):
+                    raise TypeError(f"its setting {other[0]!r} is another, or of another type")
             for key, now in facts["settings"][name].items():
                 if now != (before := stored["settings"].get(name, {}).get(key, now)):
                     raise ValueError(f"its {key} is {now}, but was {before}; or take --init-from")
@@ -166,12 +167,11 @@ def load_state(state: dict[str, Any], stored: dict[str, Any], facts: dict[str, A
 
 def settings_in(state: dict[str, Any]) -> dict[str, dict[str, str]]:
     """Return of each part of a state, by its name, the settings of an optimizer as text, by name and group, if any."""
-    settings, of_device = {}, ("param", "foreach", "fused", "capturable")
+    settings, of_device = {}, ("params", "param_names", "foreach", "fused", "capturable")
     for name, owner in state.items():
-        groups = owner.param_groups if isinstance(owner, Optimizer) else []
-        items = [(f"{key} of group {i}", value) for i, group in enumerate(groups) for key, value in group.items()]
-        plain = [(key, value.tolist() if isinstance(value, Tensor) else value) for key, value in items]  # in all digits
-        settings[name] = {key: str(value) for key, value in plain if not key.startswith(of_device)}
+        groups = enumerate(getattr(owner, "param_groups", []))  # also of what is around an optimizer
+        items = [(f"{k} of group {i}", x) for i, group in groups for k, x in group.items() if k not in of_device]
+        settings[name] = {key: str(x.tolist() if isinstance(x, Tensor) else x) for key, x in items}  # in all digits
     return settings
 
 

@@ -1,7 +1,6 @@
 """A run and its loop: seeds, batches, what is due after a step, state and checkpoint. What trains is in the scripts."""
 
 import sys
-import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from common.errors import BadInput, Stopped, as_stopped, note_signals, show, sho
 from common.options import RunOptions
 from common.ranks import Ranks
 
-RUNS = weakref.WeakSet()  # of this process, whose loops have begun
+RUNS: set["Run"] = set()  # of this process, whose loops have begun, and whose `with` has not ended
 
 
 class Run(AbstractContextManager):
@@ -129,6 +128,7 @@ class Run(AbstractContextManager):
         self.parts = checkpoint.changing_parts(state)
         self.opened.callback(register_optimizer_step_pre_hook(self.note_step).remove)
         RUNS.add(self)
+        self.opened.callback(RUNS.discard, self)
         if self.ranks.is_main:
             note_images(sums, places)
             note_networks(before.get("layers"), state)

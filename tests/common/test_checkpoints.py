@@ -166,7 +166,7 @@ def test_a_resumed_run_has_the_same_parts_and_the_same_kind_of_optimizer(tmp_pat
         for step, *_ in run.steps(state=state, pictures={}):
             run.log(step, {})
     others = {"network": network, "optimizer": torch.optim.Adam(network.parameters())}, {"network": network}
-    for other, message in zip(others, ("its settings betas, eps", "also has optimizer, which"), strict=True):
+    for other, message in zip(others, ("its setting 'betas' is another", "also has optimizer, which"), strict=True):
         with pytest.raises(BadInput, match=message):
             next(steps_of(tmp_path, steps=2, resume=run.folder, state=other))
 
@@ -210,6 +210,21 @@ def test_settings_of_each_group_of_an_optimizer_are_those_of_the_run_but_a_sched
     next(steps_of(tmp_path, steps=2, resume=run.folder, state=state()))
     with pytest.raises(BadInput, match=f"{line}.*; or take --init-from"):
         next(steps_of(tmp_path, steps=2, resume=run.folder, state=state(**edit)))
+
+
+def test_settings_that_the_loop_fills_in_or_makes_tensors_are_those_of_a_run_to_resume(tmp_path):
+    def state():
+        network = torch.nn.Linear(1, 1)
+        return {"network": network, "optimizer": torch.optim.SGD([{"params": network.parameters(), "estimate": None}])}
+
+    with open_run(tmp_path, steps=1) as run:
+        first = state()
+        for step, *_ in run.steps(state=first, pictures={}):
+            first["optimizer"].param_groups[0] |= {"lr": torch.tensor(0.5), "estimate": 2.0}
+            run.log(step, {})
+    again = state()
+    next(steps_of(tmp_path, steps=2, resume=run.folder, state=again))
+    assert again["optimizer"].param_groups[0]["estimate"] == 2
 
 
 FACTS = dict.fromkeys(("data_shapes", "data_types", "classes", "label_checksums"))

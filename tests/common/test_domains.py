@@ -52,17 +52,10 @@ def test_the_pairs_of_the_docs_stay_together_and_a_finished_run_is_used_as_they_
     for name in ("input", "target"):
         make_images(tmp_path / name / "a", 5)
         make_images(tmp_path / name / "b", 4, darkest=5)
-    code, use = re.findall(r"^```python\n(from .*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
+    code, use = re.findall(r"^```python\n(import torch\n.*?)^```", (ROOT / "docs" / "data.md").read_text(), re.M | re.S)
     generator = torch.nn.Conv2d(1, 1, 1)
     with open_run(tmp_path / "runs", steps=5) as run:
-        names = {
-            "torch": torch,
-            "load_images": load_images,
-            "run": run,
-            "state": {"generator": generator},
-            "pictures": {},
-            "seen": [],
-        }
+        names = {"run": run, "state": {"generator": generator}, "pictures": {}, "seen": []}
         exec(code + "    seen.append((source, target))", names)
     assert len(names["seen"]) == 5
     for source, target in names["seen"]:
@@ -72,11 +65,11 @@ def test_the_pairs_of_the_docs_stay_together_and_a_finished_run_is_used_as_they_
     run.folder.rename(tmp_path / "finished")
     (tmp_path / "output").mkdir()
     use = use.replace("runs/gan_mine/20260101-120000", "finished").replace('mode = "RGB"', 'mode = "L"')
-    exec(use, names | {"make_generator": lambda: torch.nn.Conv2d(1, 1, 1)})
+    exec(use, {"make_generator": lambda: torch.nn.Conv2d(1, 1, 1)})
     expected = to_uint8(generator(to_float(load_images("input"))))
     assert load_images("output").equal(expected)
     with pytest.raises(FileExistsError):
-        exec(use, names | {"make_generator": lambda: torch.nn.Conv2d(1, 1, 1)})
+        exec(use, {"make_generator": lambda: torch.nn.Conv2d(1, 1, 1)})
     (tmp_path / "input" / "a" / "003.png").unlink()
     (tmp_path / "target" / "b" / "003.png").unlink()  # without their folders, the names would be the same
     with pytest.raises(SystemExit, match=r"no pairs, as \['a/003', 'b/003'\]"):

@@ -280,6 +280,10 @@ def test_what_is_trained_in_the_loop_and_left_out_of_the_state_is_refused_at_its
         with pytest.raises(BadInput, match=f"lacks what the loop trains: {lost}; add it"):
             train(parts[trained], *names)
     assert not list(tmp_path.glob("*/*/checkpoint.pt"))
+    with open_run(tmp_path / "before", steps=1) as run:
+        list(run.steps(state={name: parts[name] for name in ("network", "optimizer")}, pictures={}))
+    with pytest.raises(BadInput, match="lacks what the loop trains: SGD; add it"):
+        train(parts["optimizer"], "network")  # though `run`, which has ended, saved it
     train(parts["both"], "network", "other", "both")
     assert max(load(run)["step"] for run in tmp_path.glob("script/*") if list(run.glob("*.pt"))) == 4
 
@@ -344,6 +348,25 @@ def test_what_pictures_and_measures_train_is_free_and_so_is_what_wraps_an_optimi
     for _ in steps_of(tmp_path, state={"network": network, "optimizer": wrapper}, pictures=pictures):
         optimizer.step()
     own.step()  # and after the run
+
+
+def test_what_is_around_an_optimizer_has_its_curves_and_its_settings_for_each_group(tmp_path):
+    layers = torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)])
+
+    def train(rate, **options):
+        groups = [{"params": layers[0].parameters()}, {"params": layers[1].parameters(), "lr": rate}]
+        optimizer = torch.optim.SGD(groups, 0.5)
+        wrapper = SimpleNamespace(param_groups=optimizer.param_groups, state_dict=optimizer.state_dict)
+        wrapper.load_state_dict = optimizer.load_state_dict
+        list(steps_of(tmp_path, state={"network": layers, "optimizer": wrapper}, **options))
+
+    train(0.25, steps=1)
+    (run,) = tmp_path.glob("script/*")
+    curves = {name: [value for _, value in values] for name, values in points_of(run).items() if "rate" in name}
+    tag = "optimizer/learning_rate/optimizer"
+    assert curves == {tag: [0.5], f"{tag}/group_1": [0.25]}
+    with pytest.raises(BadInput, match=r"its lr of group 1 is 0\.125, but was 0\.25"):
+        train(0.125, resume=run, steps=2)
 
 
 class Wrapper(torch.optim.Optimizer):
