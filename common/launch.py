@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from common.checkpoint import load_checkpoint, run_name
-from common.errors import BadInput, as_bad_input, error_in_a_line
+from common.errors import BadInput, as_bad_input, error_in_a_line, show_lines
 from common.image_files import is_among
 from common.options import RunOptions, expanded, parse, parse_resumed
 from common.ranks import connect
@@ -57,6 +57,8 @@ def open_run(script: str | Path, options: RunOptions, stored: dict | None = None
         if run.ranks.is_main and not stored:
             check_place(options.runs_dir / run.name, options.name)  # before data are read
         yield run
+        if run.folder is None:
+            show_lines("note: the run has ended without a loop over run.steps: nothing was trained")
 
 
 def name_of(script: str | Path) -> str:

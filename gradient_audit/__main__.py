@@ -43,7 +43,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, default=3, help="steps of every optimizer to watch (default 3)")
     parser.add_argument("--limit", type=int, default=100, help="steps of one optimizer, if others wait (default 100)")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for a question, too, as for use in CI")
-    parser.add_argument("--output", type=Path, help=f"also write the report here: {' or '.join(SUFFIXES)}")
+    parser.add_argument("--output", type=Path, help=f"also write the report, over an old one: {' or '.join(SUFFIXES)}")
     parser.add_argument("--error", metavar="TEXT", help="explain an error message or a log; - reads standard input")
     parser.add_argument("--mistake", metavar="NAME", help="run a mistake, wrong form and right form, by its name")
     parser.add_argument("--list", action="store_true", help="name all mistakes")
@@ -57,6 +57,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         options.script, *options.arguments = options.module
     if sum((options.script is not None, options.error is not None, options.mistake is not None, options.list)) != 1:
         refuse("give one of SCRIPT, -m MODULE, --error, --mistake and --list (see --help)")
+    if options.error and Path(options.error[:200]).is_file():
+        refuse(f"--error: {options.error} is a file; --error - < {options.error} reads it")
     if options.mistake is not None:
         try:
             mistakes.load(options.mistake)

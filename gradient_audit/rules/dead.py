@@ -31,6 +31,7 @@ ZERO = """If a ReLU or a mask holds it back, or it is constant, this is right; i
 itself, as where the teacher is the student: a straight-through estimator is `x - q.detach()`."""
 
 CURES = {
+    "all-frozen": "If this is for {}, call its `requires_grad_(True)` before.",
     "penalty-without-graph": "Call this `autograd.grad()` with `create_graph=True`.",
     "detached-fakes": "In this loss, leave out this `detach()` or `.data`.",
     "no-graph": "Compute this outside of `no_grad()`; of a distribution, take `rsample()`.",
@@ -62,7 +63,12 @@ def find(facts: Facts) -> Iterator[Sentence]:
         reached = set().union(*(row.term.reached for _, row in pairs))
         verb = "contributes" if len(names) == 1 else "contribute"
         text = AT_ZERO if is_zero else f"{verb} no gradient to any parameter that is updated."
-        cure = cure if cure == ZERO else cure + CURES.get(mistake, UNKNOWN if question else "")
+        lines = {at[:2] for at in (cut, *(row.place for _, row in pairs)) if at}  # whatever the expression
+        calls = [r.event for r in facts.forwards if r.event.is_frozen and r.place[:2] in lines]
+        frozen = [name for name in networks if any(facts.parameters[name].keys() & call.parameters for call in calls)]
+        mistake = "all-frozen" if mistake and frozen else mistake
+        advice = CURES.get(mistake, UNKNOWN if question else "").replace("{}", joined(frozen))
+        cure = cure if cure == ZERO else f"{cure}{advice}"
         left = [name for name in facts.networks_of(reached) if not facts.parameters[name].keys() & trained]
         cure += f" If it is for {joined(left)}, which no optimizer holds, give that to one." if cut and left else ""
         places = [cut, *(row.place for _, row in pairs), place]

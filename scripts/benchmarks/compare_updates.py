@@ -168,7 +168,7 @@ def cells_of(name: str, row: dict, baseline: dict) -> dict[str, str]:
         speeds = [reference / own for reference, own in zip(baseline["ms"], row["ms"], strict=True)]
         times = {"ms": row["ms"], "speed": speeds, "ms a G step": [ms * ORDERS[name].critic_steps for ms in row["ms"]]}
         cells = {column: harness.spread(values) for column, values in times.items()}
-    cells["GFLOPs"] = f"{row['flops'] / 1e9:.3f}"
+    cells["GFLOPs"] = f"{row['flops'] / 1e9:{'.3f' if row['flops'] > 1e8 else '.3g'}}"
     cells["redundant"] = f"{1 - row['needed'] / row['flops']:.1%}" if row["needed"] else "-"
     return cells | {"MiB": f"{row['memory'] / 2**20:.1f}"}
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from common.checkpoint import write_whole
-from common.errors import Stopped, counted
+from common.errors import Stopped, counted, show_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -108,6 +108,6 @@ def present(options: Any, device: torch.device, figures: dict, caption: str, rep
     """
     choices = {name: value for name, value in asdict(options).items() if name not in ("runs_dir", "output")}
     result = {"environment": environment(device), "options": choices} | figures
-    print(f"{conditions(options, device)}, {caption}.\n\n{report(result)}", flush=True)
+    show_lines(f"{conditions(options, device)}, {caption}.\n\n{report(result)}")  # its reader may have left
     if options.output:
         write_whole(options.output, json.dumps(result, indent=1).encode())

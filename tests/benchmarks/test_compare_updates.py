@@ -1,6 +1,9 @@
 """The comparison counts what a step costs, measures like with like, and reports it."""
 
 import json
+import os
+import re
+import sys
 from unittest import mock
 
 import pytest
@@ -48,6 +51,14 @@ def test_figures_that_cannot_be_written_are_printed(compared, monkeypatch, capsy
     assert errors.splitlines()[-1] == "error: figures.json: cannot be written"
 
 
+def test_figures_are_written_where_the_reader_of_stdout_has_left(compared, monkeypatch):
+    reader, writer = os.pipe()
+    os.close(reader)  # as that of `| head`
+    with os.fdopen(writer, "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert compared("--what", "ratio")["rows"]
+
+
 def test_products_with_vectors_are_counted_and_operations_without_a_formula_are_named(capsys):
     matrix, vector = torch.ones(3, 5), torch.ones(5)
     with StepCost() as cost:
@@ -67,6 +78,8 @@ def test_products_with_vectors_are_counted_and_operations_without_a_formula_are_
     row = {"flops": 10, "needed": None, "memory": 1, "uncounted": ["_trilinear"]}
     shown = compare_updates.report({"rows": {G_FIRST: row, "detach, textbook": row}, "options": {"what": "orders"}})
     assert "GFLOPs are too few, as there is no formula for _trilinear." in shown
+    cells = [compare_updates.cells_of("detach", row | {"flops": flops}, row)["GFLOPs"] for flops in (806e6, 702464)]
+    assert cells == ["0.806", "0.000702"]
 
 
 def test_contenders_take_turns_the_first_calls_are_not_timed_and_a_speed_is_that_of_the_same_turn(monkeypatch):
@@ -146,7 +159,7 @@ def test_the_comparison_prints_its_rows_and_writes_them(compared, capsys):
         assert row["ms"][0] > 0
         if ORDERS[name].is_exact:
             assert row["needed"] is None
-            assert f"| {row['flops'] / 1e9:.3f}  | -  " in printed
+            assert re.search(rf"\| {row['flops'] / 1e9:.3g} +\| -  ", printed)
         else:
             assert row["flops"] >= row["needed"] > 0
     assert f"| {5 * rows['wgan_gp']['ms'][0]:.2f} (" in printed  # from one step of G to the next
@@ -217,7 +230,7 @@ def test_flops_and_memory_are_counted_without_a_clock(compared, monkeypatch, cap
     monkeypatch.setattr(harness, "clock", None)
     rows = compared("--model", "mlp", "--repeats", 0)["rows"]
     printed = capsys.readouterr().out
-    assert f"| {rows['detach']['flops'] / 1e9:.3f} " in printed
+    assert f"| {rows['detach']['flops'] / 1e9:.3g} " in printed
     assert "counted, not timed." in printed and "| ms" not in printed
 
 

@@ -318,6 +318,7 @@ def test_list_names_every_mistake_under_its_kind(command):
     [
         (["--mistake", "second-backwards"], ["--mistake", "second-backward"]),
         (["--mistake", "qqq"], ["--mistake", "--list"]),
+        (["--error", __file__], ["is a file; --error - < ", " reads it"]),
         (["--error", "-"], ["--error -", "standard input cannot be read; pipe the log into this"]),
         (["--list", "--error", "x"], ["--list", "--error", "one of"]),
         ([], ["SCRIPT", "--error"]),

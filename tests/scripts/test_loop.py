@@ -288,6 +288,15 @@ def test_what_is_trained_in_the_loop_and_left_out_of_the_state_is_refused_at_its
     assert max(load(run)["step"] for run in tmp_path.glob("script/*") if list(run.glob("*.pt"))) == 4
 
 
+def test_a_main_that_ends_without_its_loop_says_that_nothing_was_trained(tmp_path, monkeypatch, capsys):
+    def main(options: RunOptions, run: Run) -> None:
+        yield from run.steps(state={}, pictures={})  # makes it a generator, whose body nobody runs
+
+    monkeypatch.setattr(gan_detach, "main", main)
+    call(gan_detach, "--runs-dir", tmp_path)
+    assert "note: the run has ended without a loop over run.steps: nothing was trained" in capsys.readouterr().out
+
+
 def test_what_a_loop_leaves_out_is_told(tmp_path, capsys):
     network, picture = torch.nn.Linear(2, 2), [torch.full((2, 1, 8, 8), value) for value in (254.0, float("nan"))]
     state = {"network": network, "optimizer": torch.optim.SGD(network.parameters())}
