@@ -1,7 +1,6 @@
 """D is unfrozen after it has scored the fakes for its own loss, so that it learns from real images alone."""
 # expects: question dead at "fake_score = "
 # says: If this is for discriminator, call its `requires_grad_(True)` before.
-# mistake: all-frozen
 # cure: "    fake_score = discriminator(fake.detach())\n" -> ""
 # cure: "    real_score" -> "    fake_score = discriminator(fake.detach())\n    real_score"
 
