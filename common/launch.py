@@ -57,7 +57,7 @@ def open_run(script: str | Path, options: RunOptions, stored: dict | None = None
         if run.ranks.is_main and not stored:
             check_place(options.runs_dir / run.name, options.name)  # before data are read
         yield run
-        if run.folder is None:
+        if run.folder is None and run.ranks.is_main:
             show_lines("note: the run has ended without a loop over run.steps: nothing was trained")
 
 

@@ -47,7 +47,6 @@ def find(facts: Facts) -> Iterator[Sentence]:
     yield from _dead_passes(facts)
     left_out = facts.once(left_out_networks)
     ownerless = set().union(*(unused.ownerless for unused in facts.once(unused_gradients) if not unused.meant))
-    trained = facts.owned | facts.moved_parameters
     found: dict[tuple, list[tuple[Call, TermRow]]] = defaultdict(list)  # of those that one line cuts off, all
     for dead in facts.once(dead_terms):
         p, row = dead.pairs[0]
@@ -60,24 +59,34 @@ def find(facts: Facts) -> Iterator[Sentence]:
         networks = [name for name in facts.parameters if any(p.cells[name] == "used" for p, _ in pairs)]
         is_zero, question = pairs[0][1].term.value == 0, bool(cure)
         names = [*dict.fromkeys(_words_of(row) for _, row in pairs)]
-        reached = set().union(*(row.term.reached for _, row in pairs))
         verb = "contributes" if len(names) == 1 else "contribute"
         text = AT_ZERO if is_zero else f"{verb} no gradient to any parameter that is updated."
-        lines = {at[:2] for at in (cut, *(row.place for _, row in pairs)) if at}  # whatever the expression
-        calls = [r.event for r in facts.forwards if r.event.is_frozen and r.place[:2] in lines]
-        frozen = [name for name in networks if any(facts.parameters[name].keys() & call.parameters for call in calls)]
-        mistake = "all-frozen" if mistake and frozen else mistake
+        places = [cut, *(row.place for _, row in pairs), place]
+        frozen = _frozen_networks(facts, networks, places[:-1]) if cut else []
+        mistake = "all-frozen" if frozen else mistake
         advice = CURES.get(mistake, UNKNOWN if question else "").replace("{}", joined(frozen))
         cure = cure if cure == ZERO else f"{cure}{advice}"
-        left = [name for name in facts.networks_of(reached) if not facts.parameters[name].keys() & trained]
-        cure += f" If it is for {joined(left)}, which no optimizer holds, give that to one." if cut and left else ""
-        places = [cut, *(row.place for _, row in pairs), place]
+        if cut and (left := _left_out_networks(facts, pairs)):
+            cure += f" If it is for {joined(left)}, which no optimizer holds, give that to one."
         known = mistake if mistake in CURES else ""
         yield Sentence(f"{joined(names)} {text}", networks, filter(None, places), cure, question, known)
     for p, row, numbers in facts.once(zero_terms):
         text = f"{_words_of(row)} gives {{}} a gradient of exactly zero, each time that it was measured."
         places = filter(None, (row.place, p.place))
         yield Sentence(text, facts.networks_of(numbers), places, ZERO, question=True)
+
+
+def _frozen_networks(facts: Facts, networks: list[str], places: list[Place | None]) -> list[str]:
+    """Return which of these networks were frozen when they ran at one of these lines, whatever the expression."""
+    lines = {place[:2] for place in places if place}
+    calls = [row.event for row in facts.forwards if row.event.is_frozen and row.place[:2] in lines]
+    return [name for name in networks if any(facts.parameters[name].keys() & call.parameters for call in calls)]
+
+
+def _left_out_networks(facts: Facts, pairs: list[tuple[Call, TermRow]]) -> list[str]:
+    """Return the networks that terms lead to, and that nothing trains."""
+    trained, reached = facts.owned | facts.moved_parameters, set().union(*(row.term.reached for _, row in pairs))
+    return [name for name in facts.networks_of(reached) if not facts.parameters[name].keys() & trained]
 
 
 def _words_of(row: TermRow) -> str:

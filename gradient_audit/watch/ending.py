@@ -78,7 +78,7 @@ class Ending:
                 *self._written(),
                 alike=self._in_one_memory(),
                 unused_sums=tuple(unused_totals(self.lineage, crossed)),
-                lines_not_run=(*dict.fromkeys(_lines_not_run(self.lines, self.block, steps=whole and not stepped)),),
+                lines_not_run=tuple(dict.fromkeys(_lines_not_run(self.lines, self.block, steps=whole and not stepped))),
             )
         )
         self.session.trace.events[:] = named(self.session.trace.events)

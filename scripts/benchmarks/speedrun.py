@@ -115,8 +115,9 @@ def main(options: SpeedrunOptions) -> None:
     for seed in range(options.seeds):
         for contender, results in runs.items():
             results.append(train(contender, seed, options, count, lambda x: measure_fid(judge.features(x), real)))
-            said = "{}, seed {}: {:.1f} seconds, lowest FID {:.2f}".format(contender, seed, *results[-1])
-            print(said.replace("inf seconds", "not reached"), flush=True)
+            seconds, lowest = results[-1]
+            arrived = f"{seconds:.1f} seconds" if math.isfinite(seconds) else "not reached"
+            print(f"{contender}, seed {seed}: {arrived}, lowest FID {lowest:.2f}", flush=True)
     rows, reference = [], median(seconds for seconds, _ in runs[options.baseline])
     for contender, results in runs.items():
         seconds, lowest = zip(*results, strict=True)

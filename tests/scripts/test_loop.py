@@ -348,13 +348,17 @@ def test_a_resumed_run_keeps_the_images_and_the_settings_of_its_optimizers(tmp_p
     assert load(run)["images_replaced"]  # and not only until it is resumed once more
 
 
+def around(optimizer):
+    """What has the groups and the state of an optimizer, as a wrapper of accelerate's."""
+    names = ("param_groups", "state_dict", "load_state_dict")
+    return SimpleNamespace(**{name: getattr(optimizer, name) for name in names})
+
+
 def test_what_pictures_and_measures_train_is_free_and_so_is_what_wraps_an_optimizer(tmp_path):
     network, judge = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
     optimizer, own = (torch.optim.SGD(each.parameters()) for each in (network, judge))
-    wrapper = SimpleNamespace(param_groups=optimizer.param_groups, state_dict=optimizer.state_dict)  # as accelerate's
-    wrapper.load_state_dict = optimizer.load_state_dict
     pictures = {"samples": lambda: [own.step(), torch.zeros(1, 1, 8, 8)][1]}
-    for _ in steps_of(tmp_path, state={"network": network, "optimizer": wrapper}, pictures=pictures):
+    for _ in steps_of(tmp_path, state={"network": network, "optimizer": around(optimizer)}, pictures=pictures):
         optimizer.step()
     own.step()  # and after the run
 
@@ -365,9 +369,7 @@ def test_what_is_around_an_optimizer_has_its_curves_and_its_settings_for_each_gr
     def train(rate, **options):
         groups = [{"params": layers[0].parameters()}, {"params": layers[1].parameters(), "lr": rate}]
         optimizer = torch.optim.SGD(groups, 0.5)
-        wrapper = SimpleNamespace(param_groups=optimizer.param_groups, state_dict=optimizer.state_dict)
-        wrapper.load_state_dict = optimizer.load_state_dict
-        list(steps_of(tmp_path, state={"network": layers, "optimizer": wrapper}, **options))
+        list(steps_of(tmp_path, state={"network": layers, "optimizer": around(optimizer)}, **options))
 
     train(0.25, steps=1)
     (run,) = tmp_path.glob("script/*")
